@@ -63,6 +63,16 @@ CASES = {
                 here()
                 loss.backward()
     """,
+    "collecting around updates": """
+        def train(collector, agent, cfg, num_updates):
+            update = torch.compile(agent.update)
+            for i in range(total_iter):
+                data = torch.stack(next(collector))
+                here()
+                for j in range(num_updates):
+                    losses = update(data)
+                here()
+    """,
     "loops that are no steps although they run modules": """
         import itertools
         def encode(self, x, models, batch_size):

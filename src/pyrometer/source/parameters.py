@@ -32,7 +32,7 @@ NEUTRAL_METHODS = words("to cuda cpu repeat split sort add")
 """Methods of tensors and of other objects as well."""
 
 LISTED = re.compile(
-    r"(^|_)(features|feats|fmaps|maps|inputs|images|imgs|outputs|outs|xs|ys|levels|pyramid|tensors|lists?|samples|targets|graphs?|"
+    r"(^|_)(features|feats|fmaps|maps|residuals|skips|inputs|images|imgs|outputs|outs|xs|ys|levels|pyramid|tensors|lists?|samples|targets|graphs?|"
     r"batch|boxes|proposals|instances|items|hiddens|states|layers|views|crops|scales|shapes|sizes|dims|names|kwargs|args)$",
     re.IGNORECASE,
 )

@@ -42,6 +42,9 @@ COUNT_NAME = re.compile(
     r"(^|_)(steps?|iters?|iterations?|updates?|timesteps?|batches|tokens|episodes?|frames)($|_)",
     re.IGNORECASE,
 )
+UPDATE_COUNT = re.compile(r"(^|_)(updates|epochs)($|_)", re.IGNORECASE)
+"""What the inner loops of reinforcement learning are counted by."""
+
 STEP_TARGET = re.compile(
     r"^(global_)?(step|iteration|iter|it|update|batch|batch_idx|iter_num|timestep|frame_idx)$", re.IGNORECASE
 )
@@ -155,7 +158,17 @@ class StepLoops:
 
     def has_inner_steps(self, loop: Loop) -> bool:
         """Whether a loop holds one of steps itself, as that over epochs does."""
-        return any(self.why(inner) is not None for inner in self.round_of(loop.body).loops)
+        return any(
+            self.why(inner) is not None or self.updates(inner) for inner in self.round_of(loop.body).loops
+        )
+
+    def updates(self, loop: Loop) -> bool:
+        """Whether a loop counts updates or epochs by its name and calls what this file does not show: a compiled step."""
+        limit = None if isinstance(loop, ast.While) else range_limit(self.module, loop.iter)
+        if limit is None or not any(UPDATE_COUNT.search(name) for name in names_in(limit)):
+            return False
+        rounds = self.module.literal(limit)
+        return not (isinstance(rounds, int) and rounds <= FEW_ROUNDS)
 
     def trains(self, loop: Loop) -> bool:
         """Whether each round goes backward or steps an optimizer, other than in the loops of steps within."""

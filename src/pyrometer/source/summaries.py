@@ -65,7 +65,10 @@ class Summaries:
         self.calls -= 1
         value = join_all(frame.returns) if frame.returns else NONE
         said = annotated(self.flow.module, function.returns)
-        return said if value.kind is Kind.UNKNOWN else plain(value, graph=value.graph)
+        if value.kind is not Kind.UNKNOWN:
+            return plain(value, graph=value.graph)
+        several = any(returned.items for returned in frame.returns)
+        return UNKNOWN if said.is_tensor and several else said  # `-> Tensor` before `return x, 3` is a slip.
 
     def from_callers(self, function: FunctionNode, depth: int) -> Arguments:
         """The positional arguments that all calls of this file agree on; empty where they say nothing."""

@@ -7,6 +7,8 @@ import torch
 from pyrometer.hardware.environment import read_environment
 from pyrometer.rules.case import Case
 from pyrometer.source.edit import apply_edits
+from pyrometer.source.module import Module
+from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.workload.program.record import Program
 
 FIRING = [
@@ -120,3 +122,29 @@ def test_anomaly_detection_of_a_program(findings, anomaly, count):
         kind="training", device="cpu", compiled=False, grad_mode="grad", settings={"anomaly": anomaly}
     )
     assert len(findings("PYR408", Case(target="", program=program))) == count
+
+
+def test_anomaly_detection_that_a_trace_shows_is_told_with_what_its_checks_cost(builder, findings):
+    for i in range(3):
+        start = i * 10_000.0
+        builder.annotate(f"ProfilerStep#{i}", start, 10_000)
+        for check in range(40):
+            builder.op("aten::ne", start + 100 + 100 * check, 3)
+            builder.op("aten::any", start + 110 + 100 * check, 3)
+    source = (
+        "import torch\nfrom model import train\n\ntorch.autograd.set_detect_anomaly(mode=True)\ntrain()\n"
+    )
+    trace = report_rank(builder.read())
+    (finding,) = findings("PYR408", Case(target="", trace=trace, modules=(Module.parse("train.py", source),)))
+    gain = finding.advice.gain
+    assert (finding.severity, finding.where.line) == ("warning", 4)
+    assert "40 gradients" in finding.message
+    assert (gain.ratio_low, gain.ratio_high) == pytest.approx((0.76, 0.9))
+
+
+def test_a_switch_whose_checks_no_step_shows_is_a_remark(builder, findings):
+    builder.annotate("ProfilerStep#0", 0.0, 1000)
+    builder.op("aten::mm", 10.0, 900)
+    source = "import torch\ntorch.autograd.set_detect_anomaly(True)\n"
+    case = Case(target="", trace=report_rank(builder.read()), modules=(Module.parse("train.py", source),))
+    assert [finding.severity for finding in findings("PYR408", case)] == ["info"]

@@ -44,7 +44,7 @@ def codes(body: str, code: str) -> list[str]:
         ("PYR107", "return x.masked_select(mask).sum()"),
         ("PYR107", "count = len(mask.nonzero())\nreturn x / count"),
         ("PYR104", "if x.max() > 3:\n    x = x / x.max()\nreturn x"),
-        ("PYR104", "if torch.isnan(x).any():\n    raise ValueError(x)\nreturn x"),
+        ("PYR104", "if torch.isnan(x).any():\n    x = x.nan_to_num()\nreturn x"),
         ("PYR101", "return x / x.max().item()"),
         ("PYR101", "self.last = x.mean().item()\nreturn x"),
         ("PYR101", "return [row.sum().item() for row in x]"),
@@ -63,6 +63,8 @@ def test_what_can_be_written_without_waiting_is_told(code: str, body: str) -> No
         ("PYR107", "return torch.unique(y)"),
         ("PYR104", "if y.min() < 0:\n    raise ValueError(y)\nreturn x"),
         ("PYR104", "if mask.any():\n    return self.mix(x)\nreturn x"),
+        ("PYR104", "if torch.isnan(x).any():\n    raise ValueError(x)\nreturn x"),
+        ("PYR104", "torch.distributed.all_reduce(y)\nif torch.isinf(y).any():\n    x = x / 2\nreturn x"),
         ("PYR104", "if torch.equal(x, y):\n    x = x * 2\nreturn x"),
         ("PYR101", "if y.min().item() < 0:\n    raise ValueError(y)\nreturn x"),
         ("PYR101", "return x.new_zeros(int(y.max()))"),
@@ -73,3 +75,18 @@ def test_what_can_be_written_without_waiting_is_told(code: str, body: str) -> No
 )
 def test_what_its_result_needs_is_left_alone(code: str, body: str) -> None:
     assert codes(body, code) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "methods", "fires"),
+    [
+        ("Transform", "", False),
+        ("Transform", "\n    def inverse(self, x):\n        return x\n", True),
+        ("nn.Module", "", True),
+    ],
+)
+def test_transforms_of_samples_work_ahead_of_the_step(base: str, methods: str, fires: bool) -> None:
+    text = LAYER.replace("(nn.Module)", f"({base}, nn.Module)" if base == "Transform" else f"({base})")
+    text = text.replace("from torch import nn", "from torch import nn\nfrom samples import Transform")
+    text += f"        return [row.sum().item() for row in x]\n{methods}"
+    assert bool(check_text("net.py", text, [find_rule("PYR101")]).found) is fires

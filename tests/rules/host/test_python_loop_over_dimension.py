@@ -29,6 +29,7 @@ CODE = "PYR109"
         # comprehensions and pairs
         "rows = torch.stack([row / row.sum() for row in scores])  # <-",
         "for row, target in zip(scores, targets):  # <-\n    history.append(torch.exp(row) * target)",
+        "means = scores.mean(dim=2)\nfor i in range(len(means)):  # <-\n    history.append(means[i] * 2)",
         # of loops within each other the outer one
         "for a in scores:  # <-\n    for b in inputs:\n        history.append(torch.exp(a - b).sum())",
     ],
@@ -73,6 +74,10 @@ def test_finds_loops_whose_rounds_are_independent(fires: Any, body: str) -> None
         "rows = [row.unsqueeze(0) for row in scores]",
         # leaves early
         "for row in scores:\n    if row.sum() > 3:\n        break\n    history.append(row * 2)",
+        # lists of tensors that look like one
+        "for a, b in zip(model(scores).feats, model.skips):\n    history.append(torch.exp(a) + b)",
+        "maps = model(scores)\nfor i in range(len(maps)):\n    history.append(maps[i] * 2)",
+        "for tile in scores[level]:\n    history.append(torch.exp(tile))",
         # numbers of the host
         "for i in range(len(history)):\n    total += history[i] * 2",
         "for name, parameter in model.named_parameters():\n    history.append(parameter.grad)",

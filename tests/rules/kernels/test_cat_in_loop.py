@@ -34,6 +34,7 @@ def test_finds_tensors_that_are_grown(fires: Any, body: str) -> None:
         "for row in x:\n    y = torch.cat([row, row])\nreturn y",
         "out = x[:0]\nfor _ in range(3):\n    out = torch.cat([out, q])\nreturn out",
         "out = x[:0]\nfor y in (q, k, v):\n    out = torch.cat([out, y])\nreturn out",
+        "out = x[:0]\nfor size in self.sizes:\n    out = torch.cat([out, q[:size]])\nreturn out",
         "x = torch.cat([x, q])\nreturn x",
         "for row in x:\n    out = row\n    out = torch.cat([out, q])\nreturn out",
         "while True:\n    x = torch.cat([x, self.next(x)], dim=-1)\n    if done(x):\n        return x",
@@ -41,6 +42,12 @@ def test_finds_tensors_that_are_grown(fires: Any, body: str) -> None:
 )
 def test_is_silent_where_nothing_is_copied_again_and_again(silent: Any, body: str) -> None:
     silent(CODE, body)
+
+
+def test_what_one_loop_grows_is_one_finding(matches: Any) -> None:
+    text = "import torch\ndef f(xs):\n    a = b = torch.empty(0)\n    for x in xs:\n        a = torch.cat([a, x])\n        b = torch.cat([b, -x])\n"
+    (found,) = matches(CODE, text)
+    assert found.message.startswith("a and b are copied whole")
 
 
 def test_the_program_that_grows_its_history_is_told_the_line_and_the_price(

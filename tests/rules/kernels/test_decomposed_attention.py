@@ -43,6 +43,10 @@ def test_finds_attention_that_is_written_out(fires: Any, body: str) -> None:
         "return torch.softmax(q @ k.transpose(-2, -1), -1)",
         "return torch.softmax(q @ k.transpose(-2, -1), dim=0) @ v",
         "return v @ torch.softmax(q @ k.transpose(-2, -1), -1)",
+        (
+            "a = torch.softmax(torch.einsum('b i d, b j d -> b i j', q, k), -1)\n"
+            "a = torch.einsum('h i j, h g -> g i j', a, self.weight)\nreturn torch.einsum('b i j, b j d -> b i d', a, v)"
+        ),  # mixed before they are used
     ],
 )
 def test_is_silent_where_it_is_something_else(silent: Any, body: str) -> None:

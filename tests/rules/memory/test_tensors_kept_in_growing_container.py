@@ -83,6 +83,9 @@ def test_a_list_in_an_endless_loop_is_found_and_one_in_a_loop_over_data_is_not(f
     """
     fires(CODE, text.format(loop="while True:", mark="  # <-"))
     silent(CODE, text.format(loop="for batch in loader:", mark=""))
+    silent(
+        CODE, text.format(loop="while True:", mark="").replace("return plans", "return torch.stack(plans)")
+    )
 
 
 def test_a_class_that_is_there_to_record_is_left_alone(silent):

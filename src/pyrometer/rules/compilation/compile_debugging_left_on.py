@@ -59,7 +59,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.advice import FixClass
+from pyrometer.advice import FixClass, Gain
 from pyrometer.place import Place
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.debug_settings import (
@@ -89,6 +89,12 @@ RULE = declare(
 SET_LOGS = "torch._logging.set_logs"
 QUIET = frozenset({"logging.WARNING", "logging.WARN", "logging.ERROR", "logging.CRITICAL"})
 ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly")
+CHECK_S = (25e-6, 60e-6)
+"""What one gradient takes with anomaly detection, about the least and the most of five networks on a CPU core: its check and the stack of its node."""
+
+MOST_SHARE = 0.95
+"""Of a step: the network's own work stays."""
+
 ADVICE = "Set it for the one run that needs it, from outside or behind a flag of the program's own."
 
 
@@ -130,17 +136,54 @@ def in_environment(case: Case) -> Iterator[Finding]:
 def in_program(case: Case) -> Iterator[Finding]:
     """Anomaly detection that was on while the program was looked at."""
     program = case.program
-    if program is None or program.settings.get("anomaly") is not True:
-        return
-    yield RULE.finding(
-        message="Anomaly detection is on: each backward checks every gradient for NaN and keeps a stack for every node",
-        where=Place(),
-        links=["/program/settings/anomaly"],
+    if program is not None and program.settings.get("anomaly") is True:
+        yield _anomaly_finding(case, _written_at(case) or Place(), ["/program/settings/anomaly"])
+
+
+@RULE.in_evidence("trace")
+def in_trace(case: Case) -> Iterator[Finding]:
+    """Anomaly detection that the source switches on, and whose checks the trace shows."""
+    place = _written_at(case)
+    known = case.program is not None and case.program.settings.get("anomaly") is True
+    if place is not None and not known and _checks_per_step(case):
+        yield _anomaly_finding(case, place, ["/trace/top_ops"])
+
+
+def _anomaly_finding(case: Case, place: Place, links: list[str]) -> Finding:
+    checks = _checks_per_step(case)
+    least, most = (
+        (checks * each_s / case.step_s if case.step_s else 0.0 for each_s in CHECK_S)
+        if checks
+        else (0.0, 0.0)
+    )
+    method = "checks of gradients times what one takes, with the stack of its node, as measured on one core"
+    least, most = min(least, MOST_SHARE), min(most, MOST_SHARE)
+    often = f"; {checks:,.0f} gradients are checked{case.per_step}" if checks else ""
+    return RULE.finding(
+        message=f"Anomaly detection is on: each backward checks every gradient for NaN and keeps a stack for every node{often}",
+        where=place,
+        evidence={"checks_per_step": checks},
+        links=links,
+        cost=case.cost_of((least + most) / 2, method) if most else None,
+        gain=Gain(ratio_low=1 - most, ratio_high=1 - least, method=method) if most else None,
         confidence="high",
         advice=f"Switch it off. {ADVICE}",
         rewrite="torch.autograd.set_detect_anomaly(False)",
         resource="debugging",
     )
+
+
+def _written_at(case: Case) -> Place | None:
+    """The first line that switches anomaly detection on."""
+    lines = ((module.path, node.lineno) for module in case.modules for node, _, _ in _anomaly(module))
+    file, line = next(lines, (None, None))
+    return None if file is None else Place(file=file, line=line)
+
+
+def _checks_per_step(case: Case) -> float:
+    """How many gradients a step checks for NaN: each compares a tensor with itself and asks for any difference."""
+    calls = {} if case.trace is None else {op.name: op.calls for op in case.trace.top_ops}
+    return min(calls.get("aten::any", 0), calls.get("aten::ne", 0)) / case.num_traced_steps
 
 
 Found = tuple[ast.expr | ast.stmt, str, "FixClass | None"]

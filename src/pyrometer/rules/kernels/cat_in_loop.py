@@ -58,7 +58,9 @@ from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
+from pyrometer.source.knowledge import LOADER_NAME
 from pyrometer.source.rewriting import rewritten
+from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -150,11 +152,16 @@ def _is_reset(loop: ast.AST, target: ast.expr, own: ast.Assign) -> bool:
 
 
 def _is_short(module: Module, loop: ast.AST) -> bool:
-    """A loop over a few constants."""
+    """A loop over a few constants, or over what an object was set up with."""
     if not isinstance(loop, ast.For):
         return False
     if isinstance(loop.iter, (ast.Tuple, ast.List)):
         return True
+    if isinstance(loop.iter, ast.Attribute) and module.value_of(loop.iter).kind not in {
+        Kind.LOADER,
+        Kind.TENSOR,
+    }:
+        return LOADER_NAME.search(loop.iter.attr) is None
     if not (isinstance(loop.iter, ast.Call) and module.name_of(loop.iter.func) == "range"):
         return False
     rounds = module.literal(loop.iter.args[-1]) if loop.iter.args else None
@@ -164,12 +171,15 @@ def _is_short(module: Module, loop: ast.AST) -> bool:
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Tensors grown in a loop."""
+    by_loop: dict[ast.AST, list[Growth]] = {}
     for growth in growths(module):
-        if module.region(growth.call).test:
-            continue
+        if not module.region(growth.call).test:
+            by_loop.setdefault(growth.loop, []).append(growth)
+    for growth, *others in by_loop.values():
+        names = " and ".join(dict.fromkeys(each.name for each in [growth, *others]))
         yield match(
             growth.call,
-            f"{growth.name} is copied whole in each round of the loop in line {growth.loop.lineno}",
+            f"{names} {'are' if ' and ' in names else 'is'} copied whole in each round of the loop in line {growth.loop.lineno}",
             advice=advice_for(growth),
             hot=getattr(module.hot(growth.call), "why", None),
         )

@@ -132,6 +132,16 @@ def _is_endless(module: Module, addition: Addition) -> bool:
         isinstance(addition.loop, ast.While)
         and bool(module.literal(addition.loop.test))
         and _never_leaves(addition.loop)
+        and not _is_joined_after(module, addition.target, addition.loop)
+    )
+
+
+def _is_joined_after(module: Module, container: ast.expr, loop: ast.While) -> bool:
+    """Whether the function gives the container to a call after the loop: that ends by an exception then."""
+    end, function = loop.end_lineno or loop.lineno, module.function_of(loop)
+    return isinstance(container, ast.Name) and any(
+        use.lineno > end and isinstance(module.parent(use), ast.Call) and module.function_of(use) is function
+        for use in module.uses(container.id, container)
     )
 
 

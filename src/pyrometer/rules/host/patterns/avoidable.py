@@ -141,12 +141,17 @@ def is_avoidable_question(module: Module, read: Read) -> bool:
     if isinstance(statement, ast.While):
         return True
     if not names.isdisjoint(SOUND):
-        return not (isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return))
+        return not (isinstance(statement, ast.If) and _is_guard(statement.body))
     if isinstance(statement, ast.If):
         branches = [*statement.body, *statement.orelse]
         return len(branches) <= MOST_STATEMENTS and all(_only_chooses(module, branch) for branch in branches)
     choice = next((above for above in module.ancestors(read.node) if isinstance(above, ast.IfExp)), None)
     return choice is not None and all(_is_cheap(module, side) for side in (choice.body, choice.orelse))
+
+
+def _is_guard(body: Sequence[ast.stmt]) -> bool:
+    """Whether a branch only fails, warns or gives up: it was put there to stop at once."""
+    return isinstance(body[-1], ast.Return) or _ends_in_failure(body)
 
 
 def _only_chooses(module: Module, statement: ast.stmt) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.rules.host.patterns.ragged import is_ragged
 from pyrometer.source.index import last_name
 from pyrometer.source.knowledge import TORCH_PACKAGES
+from pyrometer.source.parameters import LISTED
 from pyrometer.source.step_loops import iterables
 from pyrometer.source.words import words
 
@@ -29,6 +30,9 @@ READING = words("""
     clone expand float double half long int bool type copy_ fill_ zero_
     """)
 """Methods that read, move, view or ask about a tensor: a loop of these alone is not work that could be batched."""
+
+SHAPED = words("shape size dim ndim dtype device numel sum mean max min")
+"""Attributes of one tensor that a list of tensors does not have."""
 
 FEW_ROUNDS = 16
 """A loop over a written-out range up to this is a handful of cases, not a dimension."""
@@ -116,9 +120,14 @@ def _walked(module: Module, loop: Rounds) -> str | None:
             LEVEL_NAME.search(last_name(tensor) or "")
             or SIZE_NAME.search(last_name(tensor) or "")
             or (parts == [loop.iter] and isinstance(loop.target, ast.Tuple))
+            or _may_be_a_part_of_a_list(tensor)
+            or (len(parts) > 1 and all(LISTED.search(last_name(part) or "") for part in parts))
         )
         return None if holds_sizes else module.source(tensor)
-    source = parts[0]
+    return _walked_by_index(module, loop, parts[0])
+
+
+def _walked_by_index(module: Module, loop: Rounds, source: ast.expr) -> str | None:
     is_range = isinstance(source, ast.Call) and module.name_of(source.func) == "range"
     if not is_range or not isinstance(loop.target, ast.Name):
         return None
@@ -128,7 +137,40 @@ def _walked(module: Module, loop: Rounds) -> str | None:
         return None
     if any(FEW_NAME.search(last_name(arg) or "") for arg in source.args):
         return None
-    return _indexed(module, loop, loop.target.id)
+    walked = _indexed(module, loop, loop.target.id)
+    if walked is None or _may_be_a_part_of_a_list(walked):
+        return None
+    lists = {part.args[0] for part in source.args if isinstance(part, ast.Call) and _is_length(module, part)}
+    counted = {module.source(part) for part in lists if not _has_a_shape(module, part)}
+    return None if module.source(walked) in counted else module.source(walked)
+
+
+def _is_length(module: Module, call: ast.Call) -> bool:
+    return module.name_of(call.func) == "len" and len(call.args) == 1
+
+
+def _may_be_a_part_of_a_list(tensor: ast.expr) -> bool:
+    """Whether it is an element of something itself, picked by a name: `levels[i]` of a list of lists as often as a row."""
+    return isinstance(tensor, ast.Subscript) and isinstance(
+        tensor.slice, ast.Name | ast.Attribute | ast.Subscript
+    )
+
+
+def _has_a_shape(module: Module, node: ast.expr) -> bool:
+    """Whether a use of a name, its annotation or what it is given say that it is one tensor: a list has a length as well."""
+    if not isinstance(node, ast.Name):
+        return True
+    function = module.function_of(node)
+    uses = (use for use in module.uses(node.id, node) if module.function_of(use) is function)
+    if any(isinstance(above := module.parent(use), ast.Attribute) and above.attr in SHAPED for use in uses):
+        return True
+    arguments = [] if function is None else [*function.args.args, *function.args.kwonlyargs]
+    if any(argument.arg == node.id and argument.annotation is not None for argument in arguments):
+        return True
+    return any(
+        isinstance(value, ast.Call) and not module.flow.is_module_call(value)
+        for value in module.assignments(node.id, node)
+    )
 
 
 def _has_keys(module: Module, node: ast.expr) -> bool:
@@ -145,14 +187,14 @@ def _has_keys(module: Module, node: ast.expr) -> bool:
     return False
 
 
-def _indexed(module: Module, loop: Rounds, name: str) -> str | None:
+def _indexed(module: Module, loop: Rounds, name: str) -> ast.expr | None:
     """The tensor that the loop's variable picks an element of."""
     for node in _within(loop):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             picks = any(isinstance(part, ast.Name) and part.id == name for part in parts)
             if picks and module.value_of(node.value).is_tensor:
-                return module.source(node.value)
+                return node.value
     return None
 
 

@@ -56,6 +56,10 @@ ONCE = re.compile(
 """Functions and files for what is done once, or for people to look at."""
 
 FEEDING = re.compile(r"(Sampler|Dataset)$")
+INVERSE = re.compile(r"inv(erse)?(_|$)|jacobian|log_prob")
+AGREEING = re.compile(r"(^|\.)(all_reduce|broadcast|all_gather|all_gather_into_tensor|reduce)$")
+"""Collectives after which a number decides the same on all ranks: nobody can go on before it is known."""
+
 ON_HOST = re.compile(r"(^|_)batch_sizes$")
 """Tensors that lie in the host's memory by contract: those of a PackedSequence."""
 
@@ -89,9 +93,35 @@ def sure_reads(module: Module, reads: Reads) -> Iterator[tuple[Read, Hot, Confid
         why = (
             None if read.node in nodes else hot_place(module, read.node)
         )  # asked first: it costs less than the value
-        if why is not None and (read.subject is None or is_tensor(module, read.subject)):
+        if why is None or _is_agreed(module, read.subject):
+            continue
+        if read.subject is None or is_tensor(module, read.subject):
             nodes.add(read.node)
             yield read, why, "high" if uses_device(module) else "medium"
+
+
+def _is_agreed(module: Module, subject: ast.expr | None) -> bool:
+    """Whether the same function has the ranks agree on a number before it reads it."""
+    if "dist" not in module.text or subject is None:
+        return False
+    names = {part.id for part in ast.walk(subject) if isinstance(part, ast.Name)}
+    return any(
+        isinstance(call.args[0], ast.Name)
+        and call.args[0].id in names
+        and call.lineno < subject.lineno
+        and module.function_of(call) is module.function_of(subject)
+        for call in _collectives(module)
+    )
+
+
+@lru_cache(maxsize=4)
+def _collectives(module: Module) -> tuple[ast.Call, ...]:
+    calls = (
+        call
+        for call in module.nodes(ast.Call)
+        if call.args and isinstance(call.func, ast.Attribute | ast.Name)
+    )
+    return tuple(call for call in calls if AGREEING.search(module.source(call.func)) is not None)
 
 
 def during(why: Hot) -> str:
@@ -122,11 +152,20 @@ def _is_once(module: Module, node: ast.expr | ast.stmt) -> bool:
 
 
 def _feeds(module: Module, node: ast.expr | ast.stmt) -> bool:
-    """Whether a place belongs to a sampler or a dataset: these work on the host, ahead of the step."""
+    """Whether a place belongs to a sampler, a dataset or a transform of samples: these work on the host, ahead of the step."""
     owner = module.class_of(node)
     return owner is not None and (
         FEEDING.search(owner.name) is not None
         or any(module.classes.derives_from(owner, base) for base in ("Sampler", "Dataset"))
+        or (module.classes.derives_from(owner, "Transform") and not _can_be_inverted(owner))
+    )
+
+
+def _can_be_inverted(owner: ast.ClassDef) -> bool:
+    """Whether a transform is a layer of a flow, and none of samples: it knows its inverse."""
+    return any(
+        isinstance(part, ast.FunctionDef) and INVERSE.search(part.name) is not None
+        for part in ast.walk(owner)
     )
 
 

@@ -186,7 +186,7 @@ def _product_ahead(module: Module, node: ast.expr, depth: int) -> ast.expr | Non
         return None
     if isinstance(parent, ast.expr) and _is_product(parent):
         operands = _operands(parent)
-        return parent if operands and operands[0] is node else None
+        return parent if operands and operands[0] is node and not _keeps_weights(module, parent) else None
     taker = module.parent(parent) if isinstance(parent, ast.Attribute) else parent
     if isinstance(taker, ast.Call):
         return _taken(module, taker, node, depth)
@@ -197,6 +197,19 @@ def _product_ahead(module: Module, node: ast.expr, depth: int) -> ast.expr | Non
     ):
         return _product_of_uses(module, parent.targets[0], parent, depth)
     return None
+
+
+def _keeps_weights(module: Module, product: ast.expr) -> bool:
+    """Whether an einsum of the weights gives weights again, as mixing heads does: `b h i j, h g -> b g i j`."""
+    spec = (
+        module.literal(product.args[0])
+        if isinstance(product, ast.Call) and _is_einsum(product) and product.args
+        else None
+    )
+    if not isinstance(spec, str) or "->" not in spec:
+        return False
+    taken, _, given = spec.replace(" ", "").partition("->")
+    return taken.partition(",")[0][-2:] == given[-2:]
 
 
 def _taken(module: Module, call: ast.Call, node: ast.expr, depth: int) -> ast.expr | None:
