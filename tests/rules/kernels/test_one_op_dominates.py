@@ -14,10 +14,16 @@ CODE = "PYR516"
 def test_names_operator_calls_cost_shapes_and_line(example: Callable[..., Any], only: Any) -> None:
     finding = only(CODE, example("inefficient_op", "workload"))
     assert (finding.where.op, finding.where.line) == ("aten::sort", 22)
-    assert finding.severity == "info"
+    assert finding.severity == "warning"
     assert finding.cost.share > 0.3
     assert "[[4,50000]" in finding.evidence["shapes"][0]
     assert "per step of" in finding.message
+
+
+def test_a_layer_that_is_most_of_a_small_network_is_a_remark(builder: Any, traced: Any, only: Any) -> None:
+    builder.python("model.py(4): forward", 0, 1000)
+    builder.op("aten::gelu", 10, 900)
+    assert only(CODE, traced(builder)).severity == "info"
 
 
 def test_a_thin_matrix_product_is_called_awkward(a100: Any, shapes: Any, traced: Any, only: Any) -> None:

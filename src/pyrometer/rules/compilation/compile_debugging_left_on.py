@@ -89,7 +89,7 @@ RULE = declare(
 SET_LOGS = "torch._logging.set_logs"
 QUIET = frozenset({"logging.WARNING", "logging.WARN", "logging.ERROR", "logging.CRITICAL"})
 ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly")
-CHECK_S = (25e-6, 60e-6)
+CHECK_S = (25e-6, 80e-6)
 """What one gradient takes with anomaly detection, about the least and the most of five networks on a CPU core: its check and the stack of its node."""
 
 MOST_SHARE = 0.95

@@ -2,8 +2,9 @@
 
 ## What it does
 Names the operator that takes 30 % of the step or more by itself, with its calls, the cost of one, its shapes and the line that
-calls it. It is no fault in itself: it says where to look first. Matrix products, convolutions, attention and recurrent layers
-are what a network consists of: they are named only where their shapes are awkward.
+calls it. It says where to look first. Matrix products, convolutions, attention and recurrent layers
+are what a network consists of: they are named only where their shapes are awkward. It is a remark, but for an operator of no layer
+that the program's own code calls and that takes 40 %: that is a fault more often than not.
 
 ## Why it costs
 Whatever else is made faster, this stays. By Amdahl's law halving an operator with a share of s makes the step s/2 shorter, and
@@ -56,6 +57,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
+    from pyrometer.place import Place
     from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.totals import RoofPoint
 
@@ -79,6 +81,14 @@ NETWORK = re.compile(
     r"aten::\w*(scaled_dot_product|flash_attention|efficient_attention|rnn|lstm|gru|thnn_fused)"
 )
 """Other operators than products and convolutions that a network is made of."""
+
+LAYERS = re.compile(
+    r"softmax|norm|gelu|silu|relu|mish|elu|tanh|sigmoid|embedding|pool|loss|dropout|backward|copy|upsample|interpolate|grid_sampl"
+)
+"""Operators of layers, which may be most of a small network that does what it is for; and copies, of which other rules speak."""
+
+LOUD = 0.4
+"""Share of the time from which on an operator of no layer is more than a remark."""
 
 VIEWS = frozenset(
     f"aten::{name}"
@@ -110,6 +120,7 @@ def explain(case: Case) -> Iterator[Finding]:
     if not awkward and _is_expected(op.name):
         return
     yield RULE.finding(
+        severity="warning" if _is_loud(op.name, share, place) else "info",
         message=f"{op.name} takes {format_percent(share)} of the time{spoken(place)}: {counted(calls, 'call')}{case.per_step} of "
         f"{format_seconds(call_s)} each under the profiler.",
         where=place,
@@ -126,6 +137,11 @@ def explain(case: Case) -> Iterator[Finding]:
         advice=("Its shapes are awkward: " + "; ".join(awkward) + ". " if awkward else "")
         + "Ask whether all that it computes is needed, and whether another operator does just that; then look at its shapes.",
     )
+
+
+def _is_loud(op: str, share: float, place: Place) -> bool:
+    """Whether so much of one operator is a fault more often than not: it is no layer's own, and the user's code calls it."""
+    return share >= LOUD and place.file is not None and not LAYERS.search(op) and not _is_expected(op)
 
 
 def _is_expected(op: str) -> bool:

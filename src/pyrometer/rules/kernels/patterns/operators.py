@@ -15,6 +15,7 @@ from pyrometer.source.index import last_name
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
+    from pyrometer.host.profile import LeafKind
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.rank_report import RankReport
@@ -42,6 +43,10 @@ POINTWISE = frozenset(
     for ending in ("", "_")
 )
 """Operators that do a few operations on each element, so that moving it takes most of their time."""
+
+
+OF_TORCH: frozenset[LeafKind] = frozenset({"operator", "backward"})
+"""Kinds of leaves of the host's profile in which operators run."""
 
 
 def on_device(trace: RankReport) -> bool:
@@ -143,8 +148,7 @@ def place_of_operator(case: Case, op: str) -> Place:
     line, _ = next(callers_of(case.trace, {op}), (None, 0))
     if line is None:
         return Place(op=op)
-    exact = _calling_line(case, line, op.rpartition("::")[2].strip("_"))
-    return place_of(case, line, line=exact, op=op)
+    return place_of(case, line, line=_line_within(case, line, op), op=op)
 
 
 def place_of_point(case: Case, point: RoofPoint) -> Place:
@@ -152,7 +156,22 @@ def place_of_point(case: Case, point: RoofPoint) -> Place:
     op = point.op or ""
     if point.file is None and point.module is None:
         return place_of_operator(case, op)
-    return place_of(case, point, line=_calling_line(case, point, op.rpartition("::")[2].strip("_")), op=op)
+    return place_of(case, point, line=_line_within(case, point, op), op=op)
+
+
+def _line_within(case: Case, where: Located, op: str) -> int | None:
+    """The line of a function that calls an operator: the only one with a call of that name, else the one sampled most there."""
+    name = op.rpartition("::")[2].strip("_")
+    exact = _calling_line(case, where, name)
+    function = function_at(where, case.modules)
+    if exact is not None or function is None or case.host is None:
+        return exact
+    sampled = [
+        (sum(leaf.seconds_per_step for leaf in line.leaves if leaf.kind in OF_TORCH), line.where.line)
+        for line in case.host.lines
+        if function_at(line.where, case.modules) == function
+    ]
+    return max(sampled, key=lambda found: found[0], default=(0.0, None))[1]
 
 
 def _calling_line(case: Case, where: Located, name: str) -> int | None:
