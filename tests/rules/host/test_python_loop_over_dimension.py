@@ -74,6 +74,8 @@ def test_finds_loops_whose_rounds_are_independent(fires: Any, body: str) -> None
         "rows = [row.unsqueeze(0) for row in scores]",
         # leaves early
         "for row in scores:\n    if row.sum() > 3:\n        break\n    history.append(row * 2)",
+        "steps = [scores[0]]\nfor t in range(1, scores.shape[0]):\n    steps.append(torch.tanh(steps[t - 1] + scores[t]))",
+        "keep = scores > 0\nfor i in range(scores.shape[0]):\n    history.append(torch.exp(targets[keep[i]]) * scores[i].sum())",
         # lists of tensors that look like one
         "for a, b in zip(model(scores).feats, model.skips):\n    history.append(torch.exp(a) + b)",
         "maps = model(scores)\nfor i in range(len(maps)):\n    history.append(maps[i] * 2)",

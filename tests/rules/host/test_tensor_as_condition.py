@@ -47,6 +47,8 @@ def test_finds_tensors_that_are_asked_for_their_truth(fires: Any, body: str) -> 
         "best = max(total, 3)",
         "if targets.dtype == torch.long:\n    total = 1",
         "if len(inputs) > 2:\n    total = 1",
+        # training ends early, by the value of this step
+        "if loss < args.goal:\n    break",
         # made on the host
         "if torch.rand([]) < 0.1:\n    continue",
         "chance = torch.rand(1)\nif chance < args.drop:\n    continue",

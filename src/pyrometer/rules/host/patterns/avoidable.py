@@ -128,14 +128,21 @@ def _same(module: Module, one: ast.expr, other: ast.expr) -> bool:
     return module.source(one) == module.source(other)
 
 
+def is_about_soundness(read: Read) -> bool:
+    """Whether a question is one whether numbers are finite."""
+    return not names_called(read.node).isdisjoint(SOUND)
+
+
+def names_called(node: ast.expr) -> set[str]:
+    """The last names of what an expression calls."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
+
+
 def is_avoidable_question(module: Module, read: Read) -> bool:
     """Whether a question is one whether numbers are sound, or chooses between values that could both be there."""
     statement = module.statement_of(read.node)
-    asked = [part for part in ast.walk(read.node) if isinstance(part, ast.Call)]
-    names = {
-        part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
-        for part in asked
-    }
+    names = names_called(read.node)
     if isinstance(statement, ast.Assert) or not names.isdisjoint(COMPARING):
         return not names.isdisjoint(SOUND)
     if isinstance(statement, ast.While):

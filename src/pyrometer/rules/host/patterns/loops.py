@@ -271,8 +271,10 @@ def _picks_modules(loop: Rounds) -> bool:
 
 
 def _is_carried(module: Module, loop: Rounds) -> bool:
-    """Whether a round reads what the round before has written."""
+    """Whether a round reads what the round before has written, or has appended to a list."""
     written = _written(loop)
+    if _reads_what_it_appends(loop):
+        return True
     seen: set[str] = set()
     running: set[str] = (
         set()
@@ -289,6 +291,17 @@ def _is_carried(module: Module, loop: Rounds) -> bool:
                 return True
             running.add(key)
     return _reads_other_elements(loop) or _changes_in_place(loop, seen)
+
+
+def _reads_what_it_appends(loop: Rounds) -> bool:
+    """`scores.append(f(scores[t - 1]))`."""
+    nodes = list(_within(loop))
+    lists = {
+        ast.unparse(node.func.value)
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
+    }
+    return any(isinstance(node, ast.Subscript) and ast.unparse(node.value) in lists for node in nodes)
 
 
 def _changes_in_place(loop: Rounds, made_here: set[str]) -> bool:

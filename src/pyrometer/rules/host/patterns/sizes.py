@@ -84,6 +84,8 @@ def _looks_boolean(module: Module, index: ast.expr, deep: int) -> bool:
         parts = [index.left, index.right]
     elif isinstance(index, ast.Name):
         parts = list(module.assignments(index.id, index))
+    elif isinstance(index, ast.Subscript):  # a row of a mask
+        parts = [index.value]
     return deep > 0 and bool(parts) and all(_looks_boolean(module, part, deep - 1) for part in parts)
 
 
