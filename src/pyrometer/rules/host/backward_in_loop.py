@@ -98,9 +98,11 @@ def _rounds(loop: HostLoop) -> float:
 def _differentiates(case: Case, loop: HostLoop) -> bool:
     """Whether a round keeps a graph that it did not make: no round that made its own needs to keep it."""
     found = node_of(case, loop)
-    if found is None or not isinstance(found[1], ast.For | ast.While):
+    if found is None:
         return False
     module, node = found
+    if not isinstance(node, ast.For | ast.While):
+        return False
     return any(_keeps_graph(module, call) for part in node.body for call in ast.walk(part))
 
 
