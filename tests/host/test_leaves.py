@@ -119,3 +119,15 @@ def test_a_call_into_a_library_keeps_the_name_that_the_user_wrote():
     above = [Library("/usr/lib/python3.12/json/encoder.py", "JSONEncoder.encode")]
     assert leaf_of("json.dumps({})", above=above) == Leaf("json", "json.dumps")
     assert leaf_of("mine({})", above=above) == Leaf("json", "mine")
+
+
+def test_the_text_of_a_tensor_is_printing_wherever_it_is_made() -> None:
+    frames = [
+        Library("/venv/torch/_tensor_str.py", "_str_intern"),
+        Library("/venv/torch/_tensor_str.py", "_str"),
+        Library("/venv/torch/_tensor.py", "Tensor.__format__"),
+    ]
+    assert leaf_of("x", above=frames) == Leaf("print", "text of a tensor")
+    assert (
+        kind_of_library([*frames, Library("/usr/lib/python3.12/logging/__init__.py", "debug")]) == "logging"
+    )

@@ -168,6 +168,7 @@ _BUILTIN_METHODS = frozenset(
 _FILES: Sequence[tuple[str, LeafKind]] = (
     (r"/torch/utils/data/", "data"),
     (r"/torch/serialization\.py$", "torch.save"),
+    (r"/torch/_tensor_str\.py$", "print"),
     (r"/torch/autograd/(?:__init__|graph)\.py$", "backward"),
     (r"/json/", "json"),
     (r"/(?:re|regex)/|/sre_\w+\.py$|/re\.py$", "regex"),
@@ -369,6 +370,8 @@ def _spoken(frames: Sequence[Library]) -> str:
     names = [frame.function for frame in reversed(frames)]
     if "/torch/optim/" in frames[-1].file:
         return "optimizer step"
+    if any(frame.file.endswith("/torch/_tensor_str.py") for frame in frames):
+        return "text of a tensor"
     return next((name for name in names if "<locals>" not in name and "._" not in name), names[0])
 
 

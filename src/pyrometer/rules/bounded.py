@@ -16,6 +16,7 @@ OF_THE_PLACE = frozenset({
     "boolean-mask-indexing", "nonzero-in-hot-loop", "python-loop-over-dimension", "small-host-to-device-copies",
     "input-output-in-step", "serialisation-in-step", "python-loop-over-elements", "text-work-in-step", "waiting-in-step",
     "random-numbers-one-by-one", "tiny-operators-in-loop", "costly-place", "table-rebuilt-each-step", "boxes-suppressed-in-python",
+    "prefix-computed-again",
     "hidden-copy", "buffer-allocated-each-step", "decomposed-attention", "cat-in-loop", "inefficient-op",
 })  # fmt: skip
 """Rules whose advice changes what stands at the place and nothing else. One about a dtype, a layout or a whole program may bring

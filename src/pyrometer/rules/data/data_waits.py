@@ -112,7 +112,7 @@ REMEDIES = {
 STAYS = 0.4
 """Of the dearest line that makes samples, at worst, once it is mended."""
 
-FREE_ERROR = 0.25
+FREE_ERROR = 0.3
 """Of the step without data, which is a small difference of two times where it is most of the step."""
 
 

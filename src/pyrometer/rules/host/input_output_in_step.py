@@ -70,7 +70,8 @@ BY_KIND = {
     "fsync": "Leave `fsync` to the end: what is flushed survives the process, and only a failure of the machine loses it. Collect "
     "what is to be written and write it once every N steps.",
     "logging": f"{LESS_OFTEN} (`logging.handlers.QueueHandler`); where the level is off, do not format.",
-    "print": f"{LESS_OFTEN}: collect what is to be printed.",
+    "print": f"{LESS_OFTEN}: collect what is to be printed. An f-string makes its text even where the log drops it, and that of a tensor reads all "
+    'that it shows: pass what is logged as arguments (`log.debug("%s", x)`), or its shape.',
     "file": f"{LESS_OFTEN}; keep the file open and write in larger pieces.",
     "process": "Start the process once, outside of the step, and talk to it; or do in Python what it does.",
     "network": f"{LESS_OFTEN}: keep the connection, and send what has come together in one piece.",

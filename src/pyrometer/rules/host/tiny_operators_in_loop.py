@@ -39,6 +39,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loops import element_loops
+from pyrometer.rules.host.patterns.prefixes import prefixes
 from pyrometer.rules.host.patterns.walks import Walk, node_of, walk_finding, walks
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -93,6 +94,8 @@ def explain(case: Case) -> Iterator[Finding]:
             continue
         if not _is_short(case, walk) and not _goes_over_tensor(case, walk):
             continue
+        if _repeats_prefix(case, walk):
+            continue  # a rule of its own knows why
         carried = _hands_on(case, walk)
         yield walk_finding(
             RULE,
@@ -118,6 +121,12 @@ def _goes_over_tensor(case: Case, walk: Walk) -> bool:
     """Whether the source shows a loop over the elements of a tensor whose rounds do not depend on each other."""
     found = node_of(case, walk.loop)
     return found is not None and any(loop.loop.node is found[1] for loop in element_loops(found[0]))
+
+
+def _repeats_prefix(case: Case, walk: Walk) -> bool:
+    """Whether the rounds compute again all that those before did."""
+    found = node_of(case, walk.loop)
+    return found is not None and any(prefix.loop is found[1] for prefix in prefixes(found[0]))
 
 
 def _hands_on(case: Case, walk: Walk) -> bool:
