@@ -163,7 +163,7 @@ def _feeds(module: Module, node: ast.expr | ast.stmt) -> bool:
         or (
             (
                 module.classes.derives_from(owner, "Transform")
-                or FEEDING_FILE.search(PurePath(module.path).stem)
+                or FEEDING_FILE.search(PurePath(module.path).stem) is not None
             )
             and not _can_be_inverted(owner)
         )
