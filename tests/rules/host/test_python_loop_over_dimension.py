@@ -80,6 +80,9 @@ def test_finds_loops_whose_rounds_are_independent(fires: Any, body: str) -> None
         "for a, b in zip(model(scores).feats, model.skips):\n    history.append(torch.exp(a) + b)",
         "maps = model(scores)\nfor i in range(len(maps)):\n    history.append(maps[i] * 2)",
         "for tile in scores[level]:\n    history.append(torch.exp(tile))",
+        "for head, row in zip(heads, scores):\n    history.append(torch.exp(row) * head.weight)",
+        # each round trains
+        "for row in scores:\n    (row * targets).sum().backward()\n    history.append(row * 2)",
         # numbers of the host
         "for i in range(len(history)):\n    total += history[i] * 2",
         "for name, parameter in model.named_parameters():\n    history.append(parameter.grad)",

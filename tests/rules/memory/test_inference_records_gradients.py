@@ -142,3 +142,22 @@ def test_trainings_and_programs_without_gradients_are_silent(findings, profile, 
 )
 def test_a_file_that_never_goes_backward_only_evaluates(fires, body):
     fires(CODE, HEAD + body)
+
+
+def test_a_part_of_what_runs_without_gradients_is_left_alone(lines):
+    text = """\
+    import torch
+
+    def score(model, loader):
+        model.eval()
+        scores = []
+        for images in loader:
+            scores.append(model(images).argmax(1))
+        return scores
+
+    {how}
+    def evaluate(model, loader):
+        return score(model, loader)
+    """
+    assert lines("PYR201", text.format(how="@torch.inference_mode()")) == []
+    assert lines("PYR201", text.format(how="")) == [7]

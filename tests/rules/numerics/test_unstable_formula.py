@@ -87,6 +87,7 @@ SILENT = {
     "bell curve, other": "import torch\ne = torch.exp(-x.pow(2.0) / (2 * sigma.pow(2.0)))\ny = e / e.sum(-1, keepdim=True)",
     "bell curve, powers": "import torch\ne = torch.exp(-torch.pow(x / sigma, 2) / 2)\ny = e / e.sum()",
     "with logits": "import torch.nn.functional as F\nloss = F.binary_cross_entropy_with_logits(x, y)",
+    "maximum off in place": "import torch\nx -= x.max(-1, keepdim=True).values\ny = x - torch.log(torch.exp(x).sum(-1))",
     "not torch": "e = exp(x)\ny = e / e.sum()",
 }
 

@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.host.patterns.answers import is_answer
 from pyrometer.rules.host.patterns.avoidable import (
     COUNTS,
+    ends_early,
     in_layer,
     is_for_library,
     is_needless_number,
@@ -92,6 +93,8 @@ def find(module: Module) -> Iterator[Match]:
         if why.per == "request" and is_answer(module, read.node):
             continue  # One wait for each request is what its answer takes.
         if _hands_out(module, read.node) or (_is_whole(read.node) and is_for_library(module, read)):
+            continue
+        if ends_early(module, read):
             continue
         if in_layer(why) and _serves_the_layer(module, read, why):
             continue

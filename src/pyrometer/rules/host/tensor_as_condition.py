@@ -48,8 +48,8 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import (
     COMPARING,
+    ends_early,
     in_layer,
-    is_about_soundness,
     is_avoidable_question,
 )
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
@@ -107,8 +107,8 @@ def _only_ends_its_loop(module: Module, read: Read, loop: ast.AST | None) -> boo
     function = read.node.func if isinstance(read.node, ast.Call) else None
     if getattr(function, "attr", "") in COMPARING and not _trains_or_loads(module, loop):
         return True  # What two computations give is compared to learn something, and not in every step.
-    if isinstance(asking, ast.If) and isinstance(asking.body[-1], ast.Break) and not is_about_soundness(read):
-        return True  # Training ends early, by the value of this very step.
+    if ends_early(module, read):
+        return True
     if isinstance(asking, ast.If) and loop is not None and not _trains_or_loads(module, loop):
         parts = (node for statement in asking.body for node in ast.walk(statement))
         if any(isinstance(node, ast.Break) for node in parts):

@@ -121,7 +121,9 @@ def find(module: Module) -> Iterator[Match]:
             evaluating[place] = _evaluates(function, *place, only=not _trains(module))
         if not evaluating[place]:
             continue
-        if function is not None and _is_part_of_forward(module, function):
+        if function is not None and (
+            _is_part_of_forward(module, function) or _is_called_without_gradients(module, function)
+        ):
             continue
         nodes.add(function or module.tree)
         yield match(
@@ -237,6 +239,12 @@ def _evaluates(function: FunctionNode | None, scope: ast.AST, name: str | None, 
         and last_name(node.func.value) == name
         for node in ast.walk(scope)
     )
+
+
+def _is_called_without_gradients(module: Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the callers of this file switch the graph off."""
+    regions = [module.region(call) for call in module.heat.calls_of(function)]
+    return bool(regions) and all(region.no_grad or region.inference_mode for region in regions)
 
 
 def _fix(module: Module, function: FunctionNode | None) -> Fix | None:

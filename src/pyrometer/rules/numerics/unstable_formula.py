@@ -230,10 +230,22 @@ def _is_exp(module: Module, node: ast.expr) -> bool:
     if BELOW_ZERO.search(module.source(found.value).lower()):
         return False
     argument = followed(module, found.value)
-    if _is_never_positive(module, argument):
+    if _is_never_positive(module, argument) or _is_lowered_in_place(module, found.value):
         return False
     is_difference = isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Sub)
     return not (is_difference or isinstance(argument, ast.UnaryOp))
+
+
+def _is_lowered_in_place(module: Module, node: ast.expr) -> bool:
+    """Whether something is taken off a name before: `scores -= scores.max()`."""
+    return isinstance(node, ast.Name) and any(
+        isinstance(change.op, ast.Sub)
+        and isinstance(change.target, ast.Name)
+        and change.target.id == node.id
+        and change.lineno < node.lineno
+        and module.function_of(change) is module.function_of(node)
+        for change in module.nodes(ast.AugAssign)
+    )
 
 
 def _is_never_positive(module: Module, node: ast.expr) -> bool:

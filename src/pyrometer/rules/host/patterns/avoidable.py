@@ -128,6 +128,13 @@ def _same(module: Module, one: ast.expr, other: ast.expr) -> bool:
     return module.source(one) == module.source(other)
 
 
+def ends_early(module: Module, read: Read) -> bool:
+    """Whether a loop is left by what this very round gave: it has converged, or reached its goal."""
+    asking = module.statement_of(read.node)
+    leaves = isinstance(asking, ast.If) and isinstance(asking.body[-1], ast.Break)
+    return leaves and not is_about_soundness(read)
+
+
 def is_about_soundness(read: Read) -> bool:
     """Whether a question is one whether numbers are finite."""
     return not names_called(read.node).isdisjoint(SOUND)

@@ -122,6 +122,7 @@ def _walked(module: Module, loop: Rounds) -> str | None:
             or (parts == [loop.iter] and isinstance(loop.target, ast.Tuple))
             or _may_be_a_part_of_a_list(tensor)
             or (len(parts) > 1 and all(LISTED.search(last_name(part) or "") for part in parts))
+            or not all(module.value_of(part).is_tensor for part in parts)
         )
         return None if holds_sizes else module.source(tensor)
     return _walked_by_index(module, loop, parts[0])
@@ -271,9 +272,11 @@ def _picks_modules(loop: Rounds) -> bool:
 
 
 def _is_carried(module: Module, loop: Rounds) -> bool:
-    """Whether a round reads what the round before has written, or has appended to a list."""
+    """Whether a round reads what the round before has written or appended, gradients included."""
     written = _written(loop)
-    if _reads_what_it_appends(loop):
+    if _reads_what_it_appends(loop) or (
+        isinstance(loop.node, ast.For) and module.heat.loops.trains(loop.node)
+    ):
         return True
     seen: set[str] = set()
     running: set[str] = (

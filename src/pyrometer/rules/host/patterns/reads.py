@@ -57,6 +57,9 @@ ONCE = re.compile(
 
 FEEDING = re.compile(r"(Sampler|Dataset)$")
 INVERSE = re.compile(r"inv(erse)?(_|$)|jacobian|log_prob")
+FEEDING_FILE = re.compile(r"^(transforms?|augmentations?|augment)$")
+"""Files of transforms of samples."""
+
 AGREEING = re.compile(r"(^|\.)(all_reduce|broadcast|all_gather|all_gather_into_tensor|reduce)$")
 """Collectives after which a number decides the same on all ranks: nobody can go on before it is known."""
 
@@ -157,7 +160,13 @@ def _feeds(module: Module, node: ast.expr | ast.stmt) -> bool:
     return owner is not None and (
         FEEDING.search(owner.name) is not None
         or any(module.classes.derives_from(owner, base) for base in ("Sampler", "Dataset"))
-        or (module.classes.derives_from(owner, "Transform") and not _can_be_inverted(owner))
+        or (
+            (
+                module.classes.derives_from(owner, "Transform")
+                or FEEDING_FILE.search(PurePath(module.path).stem) is not None
+            )
+            and not _can_be_inverted(owner)
+        )
     )
 
 
