@@ -32,6 +32,9 @@ OF_THE_LOADER = frozenset({
 def bounded(finding: Finding, ceilings: Sequence[Ceiling]) -> Finding:
     """The same with a gain that is not better than what cutting its place out brought.
 
+    >>> from pyrometer.advice import Gain
+    >>> from pyrometer.bench.ceiling import Ceiling
+    >>> from pyrometer.place import Place
     >>> from pyrometer.rules.registry import find_rule
     >>> rule = find_rule("data-waits")
     >>> finding = rule.finding(message="waits", where=Place(), confidence="high", advice="load", gain=Gain(ratio_low=0.1, ratio_high=0.9, method="model"))

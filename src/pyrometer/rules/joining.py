@@ -37,7 +37,7 @@ def module_of(file: str | None, modules: Iterable[Module]) -> Module | None:
 def is_same_file(one: str, other: str) -> bool:
     """Whether two paths, each perhaps shortened, may be of one file.
 
-    >>> is_same_file("/home/me/project/model.py", "project/model.py"), is_same_file("a/model.py", "b/model.py")
+    >>> is_same_file("src/project/model.py", "project/model.py"), is_same_file("a/model.py", "b/model.py")
     (True, False)
     """
     return bool(_agreement(one, other))

@@ -1511,6 +1511,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "In the timeline: measure what is in view": "在时间线中：测量当前可见的区间",
   "Show in the program's set-up": "在程序设置中查看",
   "Show among the numbers": "在数值情况中查看",
+  "Show among the host's lines": "在主机代码行中查看",
+  "Show among the ceilings": "在实测上限中查看",
   "The program": "程序",
   "What the numbers did": "数值情况",
   "The bar is one step; each part is as wide as its share of it.": "整条表示一步；各部分的宽度即其所占份额。",

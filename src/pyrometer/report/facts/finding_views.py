@@ -24,6 +24,8 @@ SHOWN_ON: tuple[tuple[str, str], ...] = (
     ("/trace/steps", "timeline"),
     ("/trace/critical_path", "timeline"),
     ("/trace/", "operators"),
+    ("/host/", "operators#host"),
+    ("/ceilings/", "timeline#ceilings"),
     ("/job/", "ranks"),
     ("/compiled/", "compile"),
     ("/memory/", "memory"),
@@ -52,6 +54,8 @@ WORDS = {
     "environment": "Show in the environment",
     "environment#program": "Show in the program's set-up",
     "quality#numerics": "Show among the numbers",
+    "operators#host": "Show among the host's lines",
+    "timeline#ceilings": "Show among the ceilings",
 }
 """What a link to evidence says, by page or chapter."""
 
