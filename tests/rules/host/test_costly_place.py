@@ -31,7 +31,7 @@ def test_a_costly_place_is_told_with_what_it_does(sampled: Sampled, only: Callab
         ),
     )
     assert (finding.where.line, finding.scope) == (3, "general")
-    assert "`hashlib.sha256` 40.0 %" in finding.message
+    assert "`hashlib.sha256` (40.0 %)" in finding.message
     assert finding.cost is not None
     assert finding.cost.share == pytest.approx(0.5)
     assert "key" in finding.advice.title

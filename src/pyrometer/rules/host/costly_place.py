@@ -121,10 +121,11 @@ def explain(case: Case) -> Iterator[Finding]:
         )
         place = place_of(case, line.where)
         called = ", ".join(
-            f"`{name}` {format_percent(profile.share(seconds))}" for name, seconds in names_of(leaves)
+            f"{_called(name)} ({format_percent(profile.share(seconds))})"
+            for name, seconds in names_of(leaves)
         )
         yield RULE.finding(
-            message=f"{format_percent(share)} of the step is spent outside of a network's own operators{spoken(place)}: {called}",
+            message=f"{format_percent(share)} of the step goes to {called}{spoken(place)}, which are no layers of a network",
             where=place,
             evidence={"share": share, "lines": [line.where.text for line in together[:MOST_LINES]]},
             links=[f"/host/lines/{profile.lines.index(line)}"],
@@ -207,3 +208,7 @@ def _line_of(case: Case, function: LineTotal, op: str) -> Place:
     calling = [line for line in here if any(leaf.name.rpartition(".")[2] == name for leaf in line.leaves)]
     line = max(calling or here, key=lambda line: line.own_s)
     return place_of(case, line.where, op=op)
+
+
+def _called(name: str) -> str:
+    return "Python" if name == "python" else f"`{name}`"

@@ -90,6 +90,9 @@ LAYERS = re.compile(
 LOUD = 0.4
 """Share of the time from which on an operator of no layer is more than a remark."""
 
+READS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"})
+"""Reads of values by the host, of which other rules speak: they take long where the machine is busy."""
+
 VIEWS = frozenset(
     f"aten::{name}"
     for name in words("""
@@ -136,6 +139,7 @@ def explain(case: Case) -> Iterator[Finding]:
         confidence="high",
         advice=("Its shapes are awkward: " + "; ".join(awkward) + ". " if awkward else "")
         + "Ask whether all that it computes is needed, and whether another operator does just that; then look at its shapes.",
+        resource=f"op:{op.name}",
     )
 
 
@@ -146,7 +150,7 @@ def _is_loud(op: str, share: float, place: Place) -> bool:
 
 def _is_expected(op: str) -> bool:
     """Whether a network that spends its time there does what it is for, or spends it elsewhere in truth."""
-    return op in MATRIX_PRODUCTS | CONVOLUTIONS | VIEWS or NETWORK.match(op) is not None
+    return op in MATRIX_PRODUCTS | CONVOLUTIONS | VIEWS | READS or NETWORK.match(op) is not None
 
 
 def _awkward(point: RoofPoint, thin: float) -> str | None:
