@@ -376,11 +376,11 @@ def png() -> bytes:
         ("missing.json", None),
         ("picture.png", png()),
         ("empty.json", b""),
-        ("empty.json.gz", gzip.compress(b"")),
+        ("empty.json.gz", gzip.compress(b"", mtime=0)),
         ("other.json", b'{"name": "package", "version": "1.0"}'),
         ("number.json", b"42"),
         ("text.json", b"hello\n"),
-        ("cut.json.gz", gzip.compress(b'{"traceEvents": []}')[:12]),
+        ("cut.json.gz", gzip.compress(b'{"traceEvents": []}', mtime=0)[:12]),
     ],
 )
 def test_what_is_no_trace_is_one_line(traced: Any, tmp_path: Path, name: str, content: bytes | None) -> None:

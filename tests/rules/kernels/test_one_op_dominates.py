@@ -41,7 +41,7 @@ def test_device_time_decides_where_there_is_a_device(a100: Any, shapes: Any, tra
     a100.launch("scan_kernel", 505, 520, 900)
     finding = only(CODE, traced(a100))
     assert finding.where.op == "aten::cumsum"
-    assert finding.resource == "op:aten::cumsum"  # it points at time, and hides no rule that knows a remedy
+    assert finding.resource == "op:aten::cumsum"
 
 
 @pytest.mark.parametrize(

@@ -378,7 +378,7 @@ def test_a_watched_sum_of_graphs_is_named_and_detached_it_grows_no_more(findings
     (finding,) = findings(CODE, Case(target="t", memory=profile))
     assert finding.evidence["nodes_per_step"] > 0
     assert finding.resource.startswith("leak:")
-    assert finding.advice.sketch is not None
+    assert finding.advice.rewrite is not None
     assert watch_memory(pm.Call(letting_go), steps=25).verdict == "stable"
 
 
