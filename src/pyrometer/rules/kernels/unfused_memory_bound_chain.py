@@ -137,6 +137,9 @@ def _repeated(case: Case, chains: Chains) -> Finding:
     per_step = None if handed is None else handed / case.num_traced_steps
     moved = "" if per_step is None else f" ({format_bytes(per_step)}{case.per_step})"
     return RULE.finding(
+        severity="warning"
+        if chains.operators <= POINTWISE
+        else "info",  # layers of a network are nobody's fault
         message=f"{text} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
         f"result{moved} and the next reads it again.",
         where=place,
