@@ -25,6 +25,8 @@ from pyrometer.trace.reporting.verdict import TraceVerdict, judge  # noqa: E402
 from pyrometer.workload.loading import load_workload  # noqa: E402
 from pyrometer.workload.target import parse_target  # noqa: E402
 
+pytestmark = pytest.mark.measuring  # which finding is first rests on shares of time
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "bottlenecks"
 NAMES = tuple(path.stem for path in sorted(EXAMPLES.glob("*.py")))
 OPTIONS = CaptureOptions(record_shapes=True, with_stack=True, profile_memory=True, with_modules=True)

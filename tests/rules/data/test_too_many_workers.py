@@ -60,6 +60,7 @@ def test_idle_workers_are_worth_knowing(
     assert (finding.severity, finding.cost, finding.advice.gain) == ("info", None, None)
 
 
+@pytest.mark.measuring
 def test_workers_that_cost_more_than_they_bring_are_a_fault(
     observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
