@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-PYROMETER = (sys.executable, "-c", "from pyrometer.cli.main import run; run()")
+PYROMETER = (
+    sys.executable,
+    "-c",
+    # What is started in the background ignores Ctrl-C, and so do its children.
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pyrometer.cli.main import run; run()",
+)
 FAULT = """\
 import torch
 
