@@ -14,6 +14,8 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.bench.cutting.measuring import interval_of, measure_ceilings
 
+pytestmark = pytest.mark.measuring  # its programs spin for a known time
+
 
 def waited(x, seconds):
     """Takes a time that no other place comes near to."""
@@ -168,6 +170,5 @@ def test_intervals_hold_what_they_promise(number):
     assert all(map(math.isfinite, interval_of(random.normal(-0.5, 0.05, number))))
 
 
-@pytest.mark.measuring
 def test_the_ceiling_is_what_remains_without_the_place():
     assert only(ceilings_of(lambda x: waited(x, 0.002))).ratio < 0.5
