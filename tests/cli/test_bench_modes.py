@@ -19,6 +19,7 @@ pytestmark = pytest.mark.measuring
 # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from pyrometer.bench.matrix import matrix; matrix.CELL_S = 0.5; "
     "from pyrometer.cli.main import run; run()"
 )
 MODEL = """
@@ -51,6 +52,7 @@ def pyrometer(project, *arguments):
         (["batch=1,2"], "batch=1,2: axes go with --matrix, as in --matrix batch=1,2"),
         (["--matrix", "size=3"], "size=3: 'size' is not an axis; legal are batch, dtype"),
         (["--matrix", "mode=fast"], "mode=fast: legal are eager, default"),
+        (["--matrix", "batch=1", "--budget", "0s"], "budget: got 0.0 s; it must be positive"),
         (["--matrix", "batch=1", "--cold", "2"], "--matrix and --cold exclude each other"),
         (["--processes", "5"], "--processes goes with --vs TARGET"),
     ],
@@ -66,7 +68,7 @@ def test_wrong_use_is_one_line(project, call, arguments, said):
 
 @pytest.mark.slow
 def test_a_matrix_is_one_document_that_can_be_shown_again(project):
-    done = pyrometer(project, "--matrix", "batch=2,4", "dtype=float32,bfloat16", "--budget", "60s", "--json")
+    done = pyrometer(project, "--matrix", "batch=2,4", "dtype=float32,bfloat16", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench-matrix"))
