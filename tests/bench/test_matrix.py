@@ -355,10 +355,10 @@ def test_training_with_amp_is_compared_with_float32(filled):
 @pytest.mark.slow
 def test_a_real_matrix(targets, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "CELL_S", 0.5)  # of steps that take microseconds
-    axes = parse_axes(["mode=eager,default", "batch=4,16"])
+    axes = parse_axes(["mode=eager,default", "batch=4"])
     m = run_matrix(targets("mlp"), axes, resume_dir=tmp_path / "state")
-    assert [cell.failure for cell in m.cells] == [None] * 4
-    eager, default = m.cells[:2]
+    assert [cell.failure for cell in m.cells] == [None] * 2
+    eager, default = m.cells
     assert (eager.is_reference, eager.measurement.compile_s) == (True, None)
     assert default.measurement.compile_s > 0.5
     assert default.measurement.first_call_s > 10 * default.measurement.median_s

@@ -52,7 +52,6 @@ def pyrometer(project, *arguments):
         (["batch=1,2"], "batch=1,2: axes go with --matrix, as in --matrix batch=1,2"),
         (["--matrix", "size=3"], "size=3: 'size' is not an axis; legal are batch, dtype"),
         (["--matrix", "mode=fast"], "mode=fast: legal are eager, default"),
-        (["--matrix", "batch=1", "--budget", "0s"], "budget: got 0.0 s; it must be positive"),
         (["--matrix", "batch=1", "--cold", "2"], "--matrix and --cold exclude each other"),
         (["--processes", "5"], "--processes goes with --vs TARGET"),
     ],
@@ -68,15 +67,15 @@ def test_wrong_use_is_one_line(project, call, arguments, said):
 
 @pytest.mark.slow
 def test_a_matrix_is_one_document_that_can_be_shown_again(project):
-    done = pyrometer(project, "--matrix", "batch=2,4", "dtype=float32,bfloat16", "--json")
+    done = pyrometer(project, "--matrix", "batch=2", "dtype=float32,bfloat16", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench-matrix"))
     matrix = document["matrix"]
     assert [cell["settings"] for cell in matrix["cells"]] == [
-        {"batch_size": batch, "dtype": dtype} for batch in (2, 4) for dtype in ("float32", "bfloat16")
+        {"batch_size": 2, "dtype": dtype} for dtype in ("float32", "bfloat16")
     ]
-    assert [cell["is_reference"] for cell in matrix["cells"]] == [True, False] * 2
+    assert [cell["is_reference"] for cell in matrix["cells"]] == [True, False]
     assert matrix["num_missing"] == 0
     process = subprocess.run(
         [sys.executable, "-c", ENTRY, "show", "last"], capture_output=True, text=True, check=True, cwd=project
