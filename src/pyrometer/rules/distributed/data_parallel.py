@@ -39,6 +39,7 @@ No fix is applied: the program must be started in another way, and each process 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -68,13 +69,23 @@ def find(module: Module) -> Iterator[Match]:
     """Calls that make a DataParallel."""
     if "DistributedDataParallel" in module.text:
         return  # It is the choice of whoever starts the program.
+    if not module.heat.loops.in_training_file():
+        return  # A model that is only run is wrapped so that its parameters have the names of a checkpoint.
     for call in module.calls(*DATA_PARALLEL):
-        if not module.region(call).test:
+        if not module.region(call).test and not _is_wrapped_already(module, call):
             yield match(
                 call,
                 "DataParallel copies the model to every device in each step, from one process",
                 advice=ADVICE,
             )
+
+
+def _is_wrapped_already(module: Module, call: ast.Call) -> bool:
+    """Whether a part is wrapped because the whole is: where that was done is the place to change."""
+    tests = [above.test for above in module.ancestors(call) if isinstance(above, ast.If)]
+    return any(
+        "isinstance" in module.source(test) and "DataParallel" in module.source(test) for test in tests
+    )
 
 
 @RULE.in_evidence("program")
