@@ -14,7 +14,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loops
-from pyrometer.rules.host.patterns.rounds import rounds_of
+from pyrometer.rules.host.patterns.rounds import rounds_of, work_share
 from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, spread
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.host.patterns.suppression import suppressions
@@ -47,9 +47,6 @@ FEWEST_ROUNDS = 16.0
 
 FEWEST_AT_ONCE = 8.0
 """Each time the loop is entered: fewer are coordinates or cases."""
-
-DISPATCHES = 10
-"""What a call on few numbers costs, in calls that compute nothing at all."""
 
 PYTHON_STAYS = 0.2
 """Of the time in Python and NumPy at worst: calls on whole arrays take some, too."""
@@ -181,6 +178,7 @@ def _sampled_run(case: Case, number: int) -> LoopRun:
     elsewhere = sum(leaf.seconds_per_step for leaf in loop.leaves if leaf.kind in ELSEWHERE)
     function = function_at(loop.where, case.modules)
     traced = None if function is None else _traced(case, function)
+    work = None if traced is None or case.trace is None else work_share(case.trace, traced, traced.function)
     backward = 0.0 if traced is None else _backward_s(case, loop, in_operators, traced)
     share = profile.share(loop.total_s + backward)
     found = node_of(case, loop)
@@ -194,7 +192,7 @@ def _sampled_run(case: Case, number: int) -> LoopRun:
         beside=profile.share(_beside_s(profile, loop, found)),
         operators=min(1.0, in_operators / loop.total_s),
         elsewhere=min(1.0, elsewhere / loop.total_s),
-        work=WORK_UNKNOWN if traced is None else _work(case, traced),
+        work=WORK_UNKNOWN if work is None else work,
         leaves=tuple(loop.leaves),
         total_s=loop.total_s,
         rounds=loop.rounds_per_step,
@@ -220,14 +218,6 @@ def _traced(case: Case, function: tuple[Module, FunctionNode]) -> LineTotal | No
     """A function in the trace, which names the line of its `def`."""
     lines = case.trace.top_lines if case.trace is not None else []
     return next((line for line in lines if function_at(line, case.modules) == function), None)
-
-
-def _work(case: Case, traced: LineTotal) -> Ratio:
-    """The part of a function's operators that is more than what their dispatch costs on this machine."""
-    dispatch_ns = case.trace.launches.host.dispatch_ns if case.trace is not None else None
-    if dispatch_ns is None or not traced.self_ns:
-        return WORK_UNKNOWN
-    return max(0.0, 1 - DISPATCHES * dispatch_ns * traced.num_ops / traced.self_ns)
 
 
 def _backward_s(case: Case, loop: HostLoop, in_operators: Seconds, traced: LineTotal) -> Seconds:
