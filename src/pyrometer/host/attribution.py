@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from pyrometer.host.leaves import Library
+from pyrometer.host.library_names import Library
 from pyrometer.host.samples import HostSamples, Stack
 from pyrometer.source.ownership import Owner, owner_of
 

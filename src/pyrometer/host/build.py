@@ -13,7 +13,7 @@ from pyrometer.host.profile import HostFunction, HostLeaf, HostLine, HostLoop, H
 from pyrometer.host.samples import HostSamples
 from pyrometer.place import Place
 from pyrometer.quantity import Seconds
-from pyrometer.workload.script.startup._pyrometer_inside.host_watch import GENERATORS
+from pyrometer.workload.script.startup._pyrometer_inside.host_stretches import GENERATORS
 
 LEAST_SHARE = 0.005
 """Of a step, below which nothing is told."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.untraced import Share
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile, LeafKind
@@ -105,6 +106,12 @@ def is_certain(profile: HostProfile, share: Ratio) -> bool:
     return share - 1.5 * _error(profile, share) > LEAST_CERTAIN
 
 
+def spread(profile: HostProfile, share: Ratio) -> Share:
+    """A share as well as so many samples tell it: two standard errors more at most, one and a third less at least."""
+    error = _error(profile, share)
+    return Share(least=max(0.0, share - error), most=min(1.0, share + ERRORS_AT_BEST * error))
+
+
 def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, whole: Ratio = 0.0) -> Gain:
     """What it brings when work goes that takes a share of the step.
 
@@ -116,10 +123,10 @@ def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, whole: Ratio = 
         stays: part of it that is left at worst.
         whole: share of the step that goes with it at best; that of the work itself where it is less.
     """
-    most, error = max(share, whole), _error(profile, share)
+    most = max(share, whole)
     return Gain(
-        ratio_low=max(0.0, 1 - most - ERRORS_AT_BEST * _error(profile, most)),
-        ratio_high=min(1.0, 1 - max(0.0, share - error) * (1 - stays)),
+        ratio_low=1 - spread(profile, most).most,
+        ratio_high=1 - spread(profile, share).least * (1 - stays),
         method=f"removal: its share of the host's time, of which {format_percent(stays)} stays at worst"
         + ("; at best all that its function does itself goes with it" if most > share else ""),
     )
