@@ -62,7 +62,9 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
             from pyrometer.workload.loading import load_workload
 
         progress: Any = stack.enter_context(progress_bar())
-        with hiding():  # optimizers import Dynamo, and what that makes would be collected twice among all of torch
+        with (
+            hiding()
+        ):  # optimizers import Dynamo, and what that makes would be collected twice among all of torch
             work = load_workload(target)
         return observe(work, target.spec.text, dataclasses.replace(options, progress=progress))
 
