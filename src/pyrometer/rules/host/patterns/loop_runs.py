@@ -119,13 +119,11 @@ class LoopRun(NamedTuple):
     @property
     def is_carried(self) -> bool:
         """Whether a round reads a name before it gives it a value, so that it is the one of the round before; numbers aside."""
-        if (
-            self.element is not None
-            or self.found is None
-            or not isinstance(self.found[1], ast.For | ast.While)
-        ):
+        if self.element is not None or self.found is None:
             return False
         module, node = self.found
+        if not isinstance(node, ast.For | ast.While):
+            return False
         names = [
             [part for part in ast.walk(statement) if isinstance(part, ast.Name)] for statement in node.body
         ]
