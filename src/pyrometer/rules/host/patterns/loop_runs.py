@@ -22,6 +22,7 @@ from pyrometer.rules.joining import FunctionNode, function_at, module_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.untraced import Share, untraced
 from pyrometer.source.index import Loop
+from pyrometer.source.value import Kind
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -112,21 +113,24 @@ class LoopRun(NamedTuple):
         if not self.rounds:
             return 0.0
         if self.is_carried and self.calls:
-            return min(CARRIED_STAYS, CARRIED_CALLS * self.rounds / self.calls)
+            return min(CARRIED_STAYS / 2, CARRIED_CALLS * self.rounds / self.calls)
         return min(1.0, max(self.entered or 1.0, 1.0) / self.rounds)
 
     @property
     def is_carried(self) -> bool:
-        """Whether a round reads a name before it gives it a value, so that it is the one of the round before."""
-        node = None if self.found is None else self.found[1]
-        if self.element is not None or not isinstance(node, ast.For | ast.While):
+        """Whether a round reads a name before it gives it a value, so that it is the one of the round before; numbers aside."""
+        if self.element is not None or self.found is None:
+            return False
+        module, node = self.found
+        if not isinstance(node, ast.For | ast.While):
             return False
         names = [
             [part for part in ast.walk(statement) if isinstance(part, ast.Name)] for statement in node.body
         ]
         given = {name.id for part in names for name in part if isinstance(name.ctx, ast.Store)}
         for part in names:
-            if any(isinstance(name.ctx, ast.Load) and name.id in given for name in part):
+            read = [name for name in part if isinstance(name.ctx, ast.Load) and name.id in given]
+            if any(module.value_of(name).kind is not Kind.HOST for name in read):
                 return True
             given -= {name.id for name in part if isinstance(name.ctx, ast.Store)}
         return False
