@@ -69,10 +69,10 @@ def find(module: Module) -> Iterator[Match]:
     """Calls that make a DataParallel."""
     if "DistributedDataParallel" in module.text:
         return  # It is the choice of whoever starts the program.
-    if not module.heat.loops.in_training_file():
-        return  # A model that is only run is wrapped so that its parameters have the names of a checkpoint.
     for call in module.calls(*DATA_PARALLEL):
-        if not module.region(call).test and not _is_wrapped_already(module, call):
+        if not module.region(call).test and not (
+            _is_wrapped_already(module, call) or _is_loaded(module, call)
+        ):
             yield match(
                 call,
                 "DataParallel copies the model to every device in each step, from one process",
@@ -86,6 +86,15 @@ def _is_wrapped_already(module: Module, call: ast.Call) -> bool:
     return any(
         "isinstance" in module.source(test) and "DataParallel" in module.source(test) for test in tests
     )
+
+
+def _is_loaded(module: Module, call: ast.Call) -> bool:
+    """Whether a model that is only run is wrapped, so that its parameters have the names of a checkpoint."""
+    if module.heat.loops.in_training_file():
+        return False
+    function = module.function_of(call)
+    methods = (node.attr for node in ast.walk(function or module.tree) if isinstance(node, ast.Attribute))
+    return not {"load_state_dict", "eval"}.isdisjoint(methods)
 
 
 @RULE.in_evidence("program")
