@@ -18,7 +18,9 @@ class Unread(Record, frozen=True, kw_only=True):
     calls_per_step: float
     seconds_per_step: Annotated[Seconds, doc("of these operators, as recorded")]
     share: Annotated[Ratio, doc("of the operators' time of a step")]
-    num_leaves: Annotated[int, doc("parameters and other leaves whose gradients these are; 0 for results")] = 0
+    num_leaves: Annotated[
+        int, doc("parameters and other leaves whose gradients these are; 0 for results")
+    ] = 0
 
 
 class PartlyUsed(Record, frozen=True, kw_only=True):
@@ -41,14 +43,18 @@ class MostlyZero(Record, frozen=True, kw_only=True):
     zero_share: Ratio
     one_hot: Annotated[bool, doc("each row that was looked at holds a single 1")]
     calls_per_step: float
-    seconds_per_step: Annotated[Seconds, doc("of the products, and of those in the backward pass")]
+    seconds_per_step: Annotated[
+        Seconds, doc("of the products, of making the matrix, and of their backward pass")
+    ]
     share: Annotated[Ratio, doc("of the operators' time of a step")]
 
 
 class ConstantTail(Record, frozen=True, kw_only=True):
     """Indices into a table whose last columns hold one value in every row."""
 
-    where: Annotated[Place, doc("where they are made, as far as that is in the step; else where they are looked up")]
+    where: Annotated[
+        Place, doc("where they are made, as far as that is in the step; else where they are looked up")
+    ]
     shape: list[int]
     tail: Annotated[float, doc("columns that are constant, on average over the steps")]
     fewest: Annotated[int, doc("in any step")]
