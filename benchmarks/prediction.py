@@ -1,6 +1,8 @@
 """Is the top finding the fault, and does its predicted range hold the measured gain? A table over `benchmarks/pairs`.
 
     python benchmarks/prediction.py [--letters n-z] [--only e2_state_by_step] [--folder FOLDER] [--save rows.json]
+    python benchmarks/prediction.py --record EVIDENCE     # keep what was observed of each program, in this folder
+    python benchmarks/prediction.py --recorded EVIDENCE   # ask the rules of that: in seconds, as often as they change
 
 Each slow program is checked as a user would check it, in a process of its own with one thread. Its first finding is right
 where its place lies within the lines of the planted fault, or, of a finding without a line there, where the judgement in
@@ -12,12 +14,11 @@ rank correlation (Spearman). Clean programs must have nothing loud: no error, an
 from __future__ import annotations
 
 import argparse
-import json
+import gzip
 import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,11 +27,19 @@ from typing import Any
 import msgspec
 from scipy import stats
 
+from pyrometer.record import from_json
+from pyrometer.report.documents import CheckDocument
+from pyrometer.rules.explain import explain
+from pyrometer.rules.finding import Finding
+
 PAIRS = Path(__file__).parent / "pairs"
 LOUD_SHARE = 0.05
 """Predicted saving of a warning that calls a clean program slow."""
 
 MOST_S = 600
+
+PROGRAMS = "/programs"
+"""Stands in a record for the folder of the programs."""
 
 
 class Row(msgspec.Struct, kw_only=True):
@@ -47,7 +56,6 @@ class Row(msgspec.Struct, kw_only=True):
     """By the first finding that is the fault."""
     loud: list[str]
     top: str
-    seconds: float
     load: float
 
     @property
@@ -60,8 +68,8 @@ class Row(msgspec.Struct, kw_only=True):
         )
 
 
-def check(target: str) -> list[dict[str, Any]]:
-    """The findings of a check, in order."""
+def check(target: str) -> str:
+    """The document of a check."""
     script = [sys.executable, "-m", "pyrometer", "check", target, "--json"]
     command = script if ":" not in target else [*script, "--budget", "5s"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
@@ -72,61 +80,80 @@ def check(target: str) -> list[dict[str, Any]]:
     start = re.search(r"^\{", run.stdout, re.MULTILINE)
     if start is None:
         raise RuntimeError(f"{target}: exit {run.returncode}: {run.stderr[-300:]}")
-    findings: list[dict[str, Any]] = json.loads(run.stdout[start.start() :])["diagnosis"]["findings"]
-    return findings
+    return run.stdout[start.start() :]
 
 
-def is_fault(finding: dict[str, Any], truth: dict[str, Any], judged: Sequence[str]) -> bool:
+def target_of(folder: Path, name: str, *, planted: bool) -> str:
+    """What to check of one program: a pair's slow version, or a clean one."""
+    file = folder / f"{name}.py"
+    if not file.exists():
+        return str(folder / f"{name}_slow.py")
+    factory = re.search(rf"^def ({'slow' if planted else 'workload'})\(", file.read_text(), re.MULTILINE)
+    return f"{file}:{factory[1]}" if factory else str(file)
+
+
+def findings_of(target: str, kept: Path | None, *, recorded: bool) -> list[Finding]:
+    """What a check finds, in order.
+
+    Args:
+        target: what to check.
+        kept: the record of it; `None` keeps none.
+        recorded: do not run the program, but ask the rules of what is kept.
+    """
+    path, _, _ = target.partition(":")
+    folder = str(Path(path).parent)
+    if recorded and kept is not None:
+        text = gzip.decompress(kept.read_bytes()).decode().replace(PROGRAMS, folder)
+        return explain(from_json(CheckDocument, text).evidence, (Path(path),)).findings
+    text = check(target)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(gzip.compress(text.replace(folder, PROGRAMS).encode()))
+    return from_json(CheckDocument, text).diagnosis.findings
+
+
+def is_fault(finding: Finding, truth: dict[str, Any], judged: Sequence[str]) -> bool:
     """Whether a finding is at the place of the planted fault, or judged to name it."""
-    where = finding["where"]
-    if finding["code"] in judged:
+    where = finding.where
+    if finding.code in judged:
         return True
-    if Path(where.get("file") or "").name not in (truth["file"], *truth.get("files", ())):
+    if Path(where.file or "").name not in (truth["file"], *truth.get("files", ())):
         return False
     places = [truth["lines"], *truth.get("also", ())]
-    return any(first <= (where.get("line") or 0) <= last for first, last in places)
+    return any(first <= (where.line or 0) <= last for first, last in places)
 
 
-def predicted_by(finding: dict[str, Any]) -> tuple[float, float] | None:
+def predicted_by(finding: Finding) -> tuple[float, float] | None:
     """The range of the ratio that a finding predicts."""
-    gain = finding["advice"].get("gain") or {}
-    low, high = gain.get("ratio_low"), gain.get("ratio_high")
-    return None if low is None else (low, 1.0 if high is None else high)
+    gain = finding.advice.gain
+    if gain is None or gain.ratio_low is None:
+        return None
+    return gain.ratio_low, 1.0 if gain.ratio_high is None else gain.ratio_high
 
 
-def loud(findings: Sequence[dict[str, Any]]) -> Iterator[str]:
+def loud(findings: Sequence[Finding]) -> Iterator[str]:
     """What would alarm the owner of a clean program."""
     for finding in findings:
         gain = predicted_by(finding)
         saving = 1 - sum(gain) / 2 if gain is not None else 0.0
-        if finding["severity"] == "error" or (finding["severity"] == "warning" and saving >= LOUD_SHARE):
-            yield finding["code"]
+        if finding.severity == "error" or (finding.severity == "warning" and saving >= LOUD_SHARE):
+            yield finding.code
 
 
-def look(folder: Path, name: str, truth: dict[str, Any] | None, judged: Sequence[str]) -> Row:
-    """Check one program, a pair's slow version or a clean one."""
-    script = folder / (f"{name}_slow.py" if truth else f"{name}.py")
-    is_target = (
-        re.search(r"^def (slow|workload)\(", (folder / f"{name}.py").read_text(), re.MULTILINE)
-        if (folder / f"{name}.py").exists()
-        else None
-    )
-    target = f"{folder / name}.py:{is_target[1]}" if is_target else str(script)
-    begin = time.perf_counter()
-    findings = check(target)
+def judge(name: str, findings: Sequence[Finding], truth: dict[str, Any] | None, judged: Sequence[str]) -> Row:
+    """Hold the findings of one program against what is planted in it; nothing in clean ones."""
     faults = [is_fault(finding, truth, judged) if truth else False for finding in findings]
     rank = faults.index(True) if True in faults else None
     top = findings[0] if findings else None
     return Row(
         name=name,
         measured=1 / truth["gain"] if truth else None,
-        codes=[finding["code"] for finding in findings if finding["severity"] != "info"],
+        codes=[finding.code for finding in findings if finding.severity != "info"],
         right=rank == 0,
         rank=None if rank is None else rank + 1,
         predicted=None if rank is None else predicted_by(findings[rank]),
         loud=list(loud(findings)),
-        top=f"{top['code']} line {top['where'].get('line')}: {top['message']}" if top else "none",
-        seconds=time.perf_counter() - begin,
+        top=f"{top.code} line {top.where.line}: {top.message}" if top else "none",
         load=os.getloadavg()[0],
     )
 
@@ -186,7 +213,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="these programs alone")
     parser.add_argument("--folder", type=Path, default=PAIRS)
     parser.add_argument("--save", type=Path, help="write the rows as JSON")
+    parser.add_argument("--record", type=Path, help="keep what was observed in this folder")
+    parser.add_argument("--recorded", type=Path, help="ask the rules of what --record kept; nothing is run")
     asked = parser.parse_args()
+    records: Path | None = asked.recorded or asked.record
     folder = asked.folder.resolve()
     truth = tomllib.loads((folder / "truth.toml").read_text())
     judged_file = folder / "judged.toml"
@@ -200,9 +230,12 @@ def main() -> None:
     for name in names:
         if asked.only and name not in asked.only:
             continue
+        target = target_of(folder, name, planted=name in truth)
+        kept = None if records is None else records / folder.name / f"{name}.json.gz"
         try:
-            rows.append(look(folder, name, truth.get(name), judged.get(name, {}).get("codes", [])))
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            findings = findings_of(target, kept, recorded=asked.recorded is not None)
+            rows.append(judge(name, findings, truth.get(name), judged.get(name, {}).get("codes", [])))
+        except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
             print(f"| {name} | FAILED | {error} |", flush=True)
             continue
         print(drawn(rows[-1]), flush=True)

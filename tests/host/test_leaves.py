@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from pyrometer.host.leaves import Leaf, LeafReader, Library, kind_of_library
+from pyrometer.host.leaves import Leaf, LeafReader
+from pyrometer.host.library_names import Library, kind_of_library
 from pyrometer.source.module import Module
 
 IMPORTS = """\

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pyrometer.host.library_names import ALLOCATING, Library, kind_of_library, kind_of_name
 from pyrometer.host.profile import LeafKind
 from pyrometer.source.module import Module
-from pyrometer.source.ownership import owner_of
 from pyrometer.source.torch_names import METHODS
 from pyrometer.source.value import Kind
 from pyrometer.source.words import words
@@ -24,115 +21,8 @@ class Leaf(NamedTuple):
     name: str
 
 
-class Library(NamedTuple):
-    """A frame of a library above the user's line."""
-
-    file: str
-    function: str
-
-
 PYTHON = Leaf("python", "python")
 GARBAGE = Leaf("garbage", "garbage collection")
-
-_BY_NAME: Sequence[tuple[str, LeafKind]] = (
-    ("torch.save", "torch.save"),
-    ("torch.load", "pickle"),
-    ("torch.serialization", "torch.save"),
-    ("torch.cuda.synchronize", "synchronisation"),
-    ("torch.autograd.backward", "backward"),
-    ("torch.autograd.grad", "backward"),
-    ("torch.utils.data", "data"),
-    ("torch", "operator"),
-    ("os.fsync", "fsync"),
-    ("os.fdatasync", "fsync"),
-    ("os.sync", "fsync"),
-    ("os.system", "process"),
-    ("os.popen", "process"),
-    ("os.fork", "process"),
-    ("os.waitpid", "process"),
-    ("os.getenv", "python"),
-    ("os.environ", "python"),
-    ("os", "file"),
-    ("time.sleep", "sleep"),
-    ("re", "regex"),
-    ("regex", "regex"),
-    ("json", "json"),
-    ("_json", "json"),
-    ("orjson", "json"),
-    ("ujson", "json"),
-    ("simplejson", "json"),
-    ("logging", "logging"),
-    ("loguru", "logging"),
-    ("print", "print"),
-    ("sys.stdout", "print"),
-    ("sys.stderr", "print"),
-    ("pickle", "pickle"),
-    ("_pickle", "pickle"),
-    ("cloudpickle", "pickle"),
-    ("dill", "pickle"),
-    ("marshal", "pickle"),
-    ("shelve", "pickle"),
-    ("joblib", "pickle"),
-    ("copy", "copy"),
-    ("numpy.random", "random"),
-    ("numpy", "numpy"),
-    ("random", "random"),
-    ("_random", "random"),
-    ("secrets", "random"),
-    ("hashlib", "hash"),
-    ("_hashlib", "hash"),
-    ("hmac", "hash"),
-    ("zlib.crc32", "hash"),
-    ("zlib.adler32", "hash"),
-    ("xxhash", "hash"),
-    ("_thread", "lock"),
-    ("threading", "lock"),
-    ("queue", "lock"),
-    ("_queue", "lock"),
-    ("subprocess", "process"),
-    ("multiprocessing", "process"),
-    ("socket", "network"),
-    ("_socket", "network"),
-    ("ssl", "network"),
-    ("http", "network"),
-    ("urllib", "network"),
-    ("requests", "network"),
-    ("httpx", "network"),
-    ("aiohttp", "network"),
-    ("gc", "garbage"),
-    ("importlib", "import"),
-    ("__import__", "import"),
-    ("open", "file"),
-    ("io", "file"),
-    ("_io", "file"),
-    ("pathlib", "file"),
-    ("shutil", "file"),
-    ("tempfile", "file"),
-    ("gzip", "file"),
-    ("zipfile", "file"),
-    ("tarfile", "file"),
-    ("csv", "file"),
-    ("_csv", "file"),
-    ("fileinput", "file"),
-)  # fmt: skip
-"""The first that a dotted name begins with."""
-
-_PLAIN_MODULES = frozenset(
-    words(
-        "math cmath operator itertools collections functools heapq bisect time datetime string types typing struct array "
-        "dataclasses enum contextlib abc weakref statistics decimal fractions builtins _operator _functools _collections"
-    )
-)
-"""Modules whose functions are Python's own work."""
-
-FACTORIES = frozenset(
-    words(
-        "zeros empty ones full rand randn randint randperm arange linspace eye zeros_like empty_like ones_like full_like "
-        "rand_like randn_like new_zeros new_empty new_ones new_full new_tensor tensor as_tensor from_numpy clone"
-    )
-)
-"""Functions and methods of torch that make a tensor."""
-_COPYING = frozenset(["tensor", "clone", "as_tensor", "from_numpy"])
 
 _WAITING = frozenset(words("item tolist cpu numpy __bool__ __float__ __int__"))
 """Methods of a tensor that wait for its value."""
@@ -164,63 +54,6 @@ _TYPES: Sequence[tuple[str, LeafKind, str]] = (
 _BUILTIN_METHODS = frozenset(
     name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind)
 )
-
-_FILES: Sequence[tuple[str, LeafKind]] = (
-    (r"/torch/utils/data/", "data"),
-    (r"/torch/serialization\.py$", "torch.save"),
-    (r"/torch/_tensor_str\.py$", "print"),
-    (r"/torch/autograd/(?:__init__|graph)\.py$", "backward"),
-    (r"/json/", "json"),
-    (r"/(?:re|regex)/|/sre_\w+\.py$|/re\.py$", "regex"),
-    (r"/logging/|/loguru/", "logging"),
-    (r"/pickle\.py$|/copyreg\.py$|/cloudpickle/|/dill/|/joblib/", "pickle"),
-    (r"/copy\.py$", "copy"),
-    (r"/numpy/random/|/random\.py$|/secrets\.py$", "random"),
-    (r"/numpy/", "numpy"),
-    (r"/hashlib\.py$|/hmac\.py$", "hash"),
-    (r"/subprocess\.py$|/multiprocessing/", "process"),
-    (r"/(?:socket|ssl)\.py$|/(?:http|urllib|urllib3|requests|httpx|aiohttp)/", "network"),
-    (r"/threading\.py$|/queue\.py$", "lock"),
-    (r"frozen importlib|/importlib/", "import"),
-    (
-        r"/(?:shutil|pathlib|tempfile|gzip|zipfile|tarfile|csv|codecs|_pyio|fileinput)\.py$|/pathlib/",
-        "file",
-    ),
-)
-
-
-def kind_of_library(frames: Sequence[Library]) -> LeafKind:
-    """What libraries do, told by the outermost that has a kind of its own.
-
-    >>> kind_of_library([Library("/usr/lib/python3.12/json/encoder.py", "encode")])
-    'json'
-    """
-    for frame in reversed(frames):
-        path = frame.file.replace("\\", "/")
-        for pattern, kind in _FILES:
-            if re.search(pattern, path):
-                return kind
-    owners = {owner_of(frame.file, frame.function) for frame in frames}
-    return "operator" if "torch" in owners else "library"
-
-
-def kind_of_name(dotted: str) -> LeafKind | None:
-    """The kind of what a dotted name means; None where it says nothing.
-
-    >>> kind_of_name("os.fsync"), kind_of_name("json.dumps"), kind_of_name("torch.relu"), kind_of_name("mine.f")
-    ('fsync', 'json', 'operator', None)
-    """
-    for prefix, kind in _BY_NAME:
-        if dotted == prefix or dotted.startswith(f"{prefix}."):
-            return "allocation" if kind == "operator" and _makes(dotted) else kind
-    first = dotted.partition(".")[0]
-    if first in _PLAIN_MODULES or (first == dotted and hasattr(builtins, dotted)):
-        return "python"
-    return "library" if first in sys.stdlib_module_names else None
-
-
-def _makes(dotted: str) -> bool:
-    return dotted.rpartition(".")[2] in FACTORIES - _COPYING and dotted.count(".") == 1
 
 
 class LeafReader:
@@ -362,7 +195,7 @@ def _of_tensor_method(method: str) -> LeafKind:
         return "synchronisation"
     if method == "backward":
         return "backward"
-    return "allocation" if method in FACTORIES - _COPYING else "operator"
+    return "allocation" if method in ALLOCATING else "operator"
 
 
 def _spoken(frames: Sequence[Library]) -> str:

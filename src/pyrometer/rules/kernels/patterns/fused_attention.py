@@ -10,6 +10,16 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.rules.kernels.patterns.attention_parts import (
+    UnclearError,
+    assigned,
+    is_dropout,
+    is_infinite,
+    is_plain_product,
+    negated,
+    operands,
+    swaps_last,
+)
 from pyrometer.rules.kernels.patterns.attention_pattern import TRANSPOSES, Attention
 from pyrometer.rules.kernels.patterns.better import bracketed
 from pyrometer.source.edit import Edit, delete_statement, replace
@@ -31,10 +41,6 @@ LEAST = -1e4
 
 
 DTYPE = "<dtype of the queries>"
-
-
-class UnclearError(Exception):
-    """The text holds something that the fused operator has no argument for, or that is not understood."""
 
 
 class Mask(NamedTuple):
@@ -83,7 +89,7 @@ class _Reader:
         """Each name that the call will use, with the first statement that reads it now."""
 
     def read(self, name: str) -> list[Edit]:
-        weights, values = _operands(self.attention.product)
+        weights, values = operands(self.attention.product)
         softmax = self._softmax(weights, self.block.index(self.last))
         node, place = softmax
         query, key = self._scores(node, place)
@@ -139,7 +145,7 @@ class _Reader:
             training = given.get("training")
             always = training is None or module.literal(training) is True
             self.parts.dropout = p if always else f"{p} if {module.source(training)} else 0.0"  # type: ignore[arg-type]
-        elif len(call.args) == 1 and _is_dropout(module, call.func):
+        elif len(call.args) == 1 and is_dropout(module, call.func):
             layer = module.source(call.func)
             self.parts.dropout = f"{layer}.p if {layer}.training else 0.0"
         else:
@@ -149,7 +155,7 @@ class _Reader:
     def _scores(self, node: ast.expr, place: int) -> tuple[ast.expr, str]:
         """Back to the product of queries and keys, through scales, masks and casts."""
         self.place = place
-        product = _operands(node) if _is_plain_product(node) else None
+        product = operands(node) if is_plain_product(node) else None
         if product is not None:
             self._use(*product)
             return product[0], self._key(node, product[1])
@@ -199,18 +205,18 @@ class _Reader:
         if name in {"masked_fill", "masked_fill_"}:
             scores, mask, fill = given
             hidden = bracketed(module, mask)
-            self._hide(fill, keep=_negated(module, mask), hidden=hidden)
+            self._hide(fill, keep=negated(module, mask), hidden=hidden)
             return scores
         if name == "where":
             mask, scores, fill = given if is_function else (given[1], given[0], given[2])
-            self._hide(fill, keep=module.source(mask), hidden=_negated(module, mask))
+            self._hide(fill, keep=module.source(mask), hidden=negated(module, mask))
             return scores
         raise UnclearError
 
     def _hide(self, fill: ast.expr, *, keep: str, hidden: str) -> None:
         """A boolean mask for minus infinity; a finite number is added, so that rows which are all masked stay what they are."""
         text = self.module.source(fill)
-        if _is_infinite(self.module, fill):
+        if is_infinite(self.module, fill):
             self._mask(keep, is_boolean=True)
         elif self._is_low(fill):
             where = spelled(self.module, "torch.where")
@@ -258,7 +264,7 @@ class _Reader:
                 continue
             if isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1:
                 return self._under_condition(statement, name, number)
-            value = _assigned(statement, name)
+            value = assigned(statement, name)
             if value is None:
                 raise UnclearError
             self.parts.chain.append(statement)
@@ -267,7 +273,7 @@ class _Reader:
 
     def _under_condition(self, branch: ast.If, name: str, number: int) -> tuple[None, int]:
         """A mask that `if mask is not None:` applies: an argument that is None otherwise."""
-        value = _assigned(branch.body[0], name)
+        value = assigned(branch.body[0], name)
         if value is None or self.parts.condition is not None:
             raise UnclearError
         self.parts.condition = self.module.source(branch.test)
@@ -297,7 +303,7 @@ class _Reader:
             isinstance(operand, ast.Call)
             and isinstance(operand.func, ast.Attribute)
             and operand.func.attr in TRANSPOSES
-            and _swaps_last(module, operand)
+            and swaps_last(module, operand)
         ):
             return module.source(operand.func.value)
         return f"{bracketed(module, operand)}.transpose(-2, -1)"
@@ -368,22 +374,6 @@ def _joined(masks: list[Mask]) -> str:
     return f"{both} if {mask.condition} else {base or None}"
 
 
-def _is_dropout(module: Module, layer: ast.expr) -> bool:
-    """Whether `self.drop` is a dropout, and nothing else, in its class."""
-    around = module.class_of(layer)
-    if not isinstance(layer, ast.Attribute) or around is None or not isinstance(layer.value, ast.Name):
-        return False
-    given = [
-        node.value
-        for node in ast.walk(around)
-        if isinstance(node, ast.Assign)
-        and any(isinstance(target, ast.Attribute) and target.attr == layer.attr for target in node.targets)
-    ]
-    return bool(given) and all(
-        isinstance(value, ast.Call) and module.name_of(value.func) == "torch.nn.Dropout" for value in given
-    )
-
-
 def _reads(part: ast.Name, inside: set[int]) -> bool:
     return isinstance(part.ctx, ast.Load) and id(part) not in inside
 
@@ -395,92 +385,3 @@ def _block(module: Module, statement: ast.stmt) -> list[ast.stmt]:
         if isinstance(block, list) and statement in block:
             return block
     raise UnclearError
-
-
-def _assigned(statement: ast.stmt, name: str) -> ast.expr | None:
-    """What a statement makes of a name: the value that it assigns, or what it does in place."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        return statement.value if isinstance(target, ast.Name) and target.id == name else None
-    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-        return statement.value
-    if isinstance(statement, ast.AugAssign):
-        return ast.BinOp(ast.Name(name, ast.Load()), statement.op, statement.value)
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return statement.value if last_name(statement.value.func) == "masked_fill_" else None
-    return None
-
-
-def _is_plain_product(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.MatMult)
-    return isinstance(node, ast.Call) and last_name(node.func) in {"matmul", "bmm", "einsum"}
-
-
-def _operands(product: ast.expr) -> tuple[ast.expr, ast.expr]:
-    """Both factors of a product whose indices are those of an attention."""
-    if isinstance(product, ast.BinOp):
-        return product.left, product.right
-    if not isinstance(product, ast.Call) or product.keywords:
-        raise UnclearError
-    given = list(product.args)
-    if last_name(product.func) == "einsum":
-        if len(given) != 3 or not _is_attention_sum(given[0]):
-            raise UnclearError
-        return given[1], given[2]
-    if len(given) == 1 and isinstance(product.func, ast.Attribute):
-        return product.func.value, given[0]
-    if len(given) != 2:
-        raise UnclearError
-    return given[0], given[1]
-
-
-def _is_attention_sum(node: ast.expr) -> bool:
-    """`bhqd,bhkd->bhqk`, or `bhqk,bhkd->bhqd`."""
-    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-        return False
-    inputs, arrow, output = node.value.replace(" ", "").partition("->")
-    left, _, right = inputs.partition(",")
-    if (
-        not arrow
-        or not left.isalpha()
-        or not right.isalpha()
-        or len({len(left), len(right), len(output)}) != 1
-    ):
-        return False
-    batch = left[:-2]
-    alike = batch == right[:-2] == output[:-2] and len(set(left + right)) == len(batch) + 3
-    scores = left[-1] == right[-1] and output[-2:] == left[-2] + right[-2]
-    mixed = left[-1] == right[-2] and output[-2:] == left[-2] + right[-1]
-    return alike and (scores or mixed)
-
-
-def _swaps_last(module: Module, call: ast.Call) -> bool:
-    """Whether a transpose is of the last two dimensions, whatever their number; or of three, as `bmm` has them."""
-    numbers = [module.literal(argument) for argument in call.args]
-    if call.keywords or module.name_of(call.func) is not None:
-        return False
-    return last_name(call.func) in {"transpose", "swapaxes", "swapdims"} and set(map(str, numbers)) == {
-        "-1",
-        "-2",
-    }
-
-
-def _negated(module: Module, mask: ast.expr) -> str:
-    """The opposite of a boolean mask."""
-    if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert):
-        return module.source(mask.operand)
-    if isinstance(mask, ast.Compare) and len(mask.ops) == 1 and isinstance(mask.ops[0], (ast.Eq, ast.NotEq)):
-        sign = "!=" if isinstance(mask.ops[0], ast.Eq) else "=="
-        return f"{module.source(mask.left)} {sign} {module.source(mask.comparators[0])}"
-    return f"~{bracketed(module, mask)}"
-
-
-def _is_infinite(module: Module, fill: ast.expr) -> bool:
-    """Minus infinity, in any of its spellings."""
-    text = ast.unparse(fill).replace('"', "'").replace(" ", "").lower()
-    return text in {"float('-inf')", "-float('inf')", "float('-infinity')"} or (
-        isinstance(fill, ast.UnaryOp)
-        and isinstance(fill.op, ast.USub)
-        and module.name_of(fill.operand) in {"torch.inf", "math.inf", "numpy.inf"}
-    )
