@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import importlib.util
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -18,7 +18,9 @@ from pyrometer.workload.script.startup._pyrometer_inside.host_sampler import Hos
 from pyrometer.workload.script.startup._pyrometer_inside.host_watch import HostWatch
 
 MS = 1_000_000
-Stack = tuple[int, list[tuple[CodeType, int]]]
+Frames = list[tuple[CodeType, int]]
+Stack = tuple[int, Frames]
+Waits = Iterable[tuple[int, Frames, dict[int, Frames]]]
 
 
 class Program:
@@ -72,15 +74,24 @@ def _codes(module: ModuleType) -> dict[str, CodeType]:
     return codes
 
 
-def samples(*stacks: Stack, watch: HostWatch | None = None, steps: int = 1, **more: Any) -> HostSamples:
-    """Samples of steps of a millisecond for each tick."""
+def samples(
+    *stacks: Stack, watch: HostWatch | None = None, steps: int = 1, waits: Waits = (), **more: Any
+) -> HostSamples:
+    """Samples of steps of a millisecond for each tick; `waits`: where other threads, by number, were while it waited, and how often."""
     sampler = HostSampler(1e-3)
+    for times, frames, others in waits:
+        beside = [(number, _flat(other)) for number, other in others.items()]
+        sampler.waits += [(_flat(frames), beside)] * times
     for ticks, frames in stacks:
-        sampler.samples.append((ticks, False, [part for frame in frames for part in frame]))
+        sampler.samples.append((ticks, False, _flat(frames)))
     sampler.looks = sum(ticks for ticks, _ in stacks)
     whole = sampler.looks * MS // steps
     record = host_record(sampler, watch, [whole] * steps, more.pop("bare_ns", []), more.pop("notes", []))
     return msgspec.convert(record | more, HostSamples)
+
+
+def _flat(frames: Frames) -> list[Any]:
+    return [part for frame in frames for part in frame]
 
 
 def watched(call: Callable[[], Any]) -> HostWatch:

@@ -57,11 +57,15 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
 
             return observe_script([target.spec.text, *target.spec.args], options)
         with uncollected():
+            from pyrometer.bench.garbage import hiding
             from pyrometer.evidence.observe import observe
             from pyrometer.workload.loading import load_workload
 
         progress: Any = stack.enter_context(progress_bar())
-        work = load_workload(target)
+        with (
+            hiding()
+        ):  # optimizers import Dynamo, and what that makes would be collected twice among all of torch
+            work = load_workload(target)
         return observe(work, target.spec.text, dataclasses.replace(options, progress=progress))
 
 

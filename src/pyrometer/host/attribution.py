@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pyrometer.host.library_names import Library
-from pyrometer.host.samples import HostSamples, Stack
+from pyrometer.host.samples import Beside, HostSamples, Stack
 from pyrometer.source.ownership import Owner, owner_of
 
 NOWHERE = -1
@@ -32,6 +32,14 @@ class Share(NamedTuple):
     spots: tuple[int, ...]
     above: tuple[Library, ...]
     garbage: bool
+
+
+class Other(NamedTuple):
+    """Where another thread of the program was: the user's instructions, and libraries above them."""
+
+    thread: int
+    spots: tuple[int, ...]
+    above: tuple[Library, ...]
 
 
 class Attribution:
@@ -82,6 +90,22 @@ class Attribution:
         """All samples, divided; those without any instruction of the user's have no spots."""
         for stack in self._samples.stacks:
             yield from self._divided(stack)
+
+    @cached_property
+    def waits(self) -> dict[int, list[tuple[int, tuple[Other, ...]]]]:
+        """By the user's instruction at which the sampled thread waits: where other threads were, and how often that was seen."""
+        found: dict[int, list[tuple[int, tuple[Other, ...]]]] = defaultdict(list)
+        for times, spots, others in self._samples.waits:
+            users = [spot for spot in spots if self.owner(spot) == "user"]
+            if users:
+                found[users[0]].append((times, tuple(self._in_users(others))))
+        return found
+
+    def _in_users(self, others: Sequence[Beside]) -> Iterator[Other]:
+        for thread, spots in others:
+            users = tuple(spot for spot in spots if self.owner(spot) == "user")
+            if users:
+                yield Other(thread, users, self._libraries(spots[: spots.index(users[0])]))
 
     def _divided(self, stack: Stack) -> Iterator[Share]:
         spots = self._without_ours(stack.spots)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from statistics import fmean, median
 
-from pyrometer.host.attribution import SLOW_NS, Attribution, Share
+from pyrometer.host.attribution import SLOW_NS, Attribution, Other, Share
 from pyrometer.host.code_map import COMPREHENSIONS, CodeMap, FunctionAt, Loop, heading_of, over_of
 from pyrometer.host.leaves import GARBAGE, Leaf, LeafReader
 from pyrometer.host.profile import HostFunction, HostLeaf, HostLine, HostLoop, HostProfile
@@ -22,6 +25,12 @@ MOST_PLACES = 30
 MOST_LEAVES = 8
 
 FEWEST_SAMPLES = 40
+
+WAITING = ("lock", "sleep")
+"""Kinds of leaves in which a thread does nothing."""
+
+LEAST_WORK = 0.02
+"""Of the time in which a thread was looked at, to count as one that others may wait for."""
 
 
 def build_profile(samples: HostSamples) -> HostProfile:
@@ -106,51 +115,97 @@ class _Builder:
         known = self._samples.codes[code]
         return self._map(known.file).function_of(known)
 
+    @cached_property
+    def _workers(self) -> set[int]:
+        """Threads beside the sampled one that do more than wait: what sleeps all the time keeps nobody waiting."""
+        seen: dict[int, int] = defaultdict(int)
+        working: dict[int, int] = defaultdict(int)
+        for times, others in chain.from_iterable(self._attribution.waits.values()):
+            for other in others:
+                seen[other.thread] += times
+                working[other.thread] += times * (self._leaf_at(other).kind not in WAITING)
+        return {thread for thread, times in seen.items() if working[thread] >= LEAST_WORK * times}
+
+    def _waited_for(self, others: Iterable[Other]) -> tuple[Leaf, Other] | None:
+        """The thread that the sampled one waits for, as far as can be told: one that works, else one that sleeps of its own accord."""
+        known = [(self._leaf_at(other), other) for other in others if other.thread in self._workers]
+        working = [(leaf, other) for leaf, other in known if leaf.kind not in WAITING]
+        sleeping = [
+            (leaf, other) for leaf, other in known if leaf.kind == "sleep" or self._is_timed(other.spots[0])
+        ]
+        return next(iter([*working, *sleeping]), None)
+
+    def _parts(self, share: Share, leaf: Leaf) -> Iterator[tuple[float, Leaf, Other | None]]:
+        """The time of a share; while the thread waits, divided among what those do that it waits for, where that is known."""
+        waits = self._attribution.waits.get(share.spots[0], []) if leaf.kind == "lock" and share.spots else []
+        known = [(times, found) for times, others in waits if (found := self._waited_for(others)) is not None]
+        whole = sum(times for times, _ in known)
+        if not whole:
+            yield share.ns, leaf, None
+        for times, (what, other) in known:
+            yield share.ns * times / whole, what, other
+
+    def _is_timed(self, number: int) -> bool:
+        """Whether a call that waits says for how long at most."""
+        spot = self._samples.places[number]
+        call = self._map(self._samples.codes[spot.code].file).node_of(spot)
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return False
+        fewest = 2 if call.func.attr in {"get", "acquire"} else 1
+        return len(call.args) >= fewest or any(keyword.arg == "timeout" for keyword in call.keywords)
+
     def _add(self, share: Share) -> None:
-        self._all_ns += share.ns
-        leaf = self._leaf(share)
-        self._leaves[leaf] += share.ns
-        if not share.spots:
-            self._outside += share.ns
-            return
-        lines, loops, functions = [], [], []
-        for depth, number in enumerate(share.spots):
-            spot = self._samples.places[number]
-            code = self._samples.codes[spot.code]
-            mapped = self._map(code.file)
-            line = (code.file, mapped.line_of(spot) or code.first_line)
-            function = self._function(spot.code)
-            around = list(mapped.loops_around(spot, code))
-            self._line_function.setdefault(line, function)
-            if around or line not in self._line_loop:
-                self._line_loop[line] = around[0] if around else None
-            if depth == 0:
-                for own in (self._lines[line], self._functions[function]):
-                    own.own += share.ns
-                    own.leaves[leaf] += share.ns
-            lines.append(line)
-            functions.append(function)
-            loops += [(code.file, loop) for loop in around]
-        for line in set(lines):
-            self._lines[line].total += share.ns
-        for function in set(functions):
-            self._functions[function].total += share.ns
-        for loop in set(loops):
-            self._loops[loop].total += share.ns
-            self._loops[loop].leaves[leaf] += share.ns
+        own = self._leaf(share)
+        for ns, leaf, other in self._parts(share, own):
+            self._all_ns += ns
+            self._leaves[leaf] += ns
+            stacks = [(share.spots, own)] if other is None else [(other.spots, leaf), (share.spots, own)]
+            if not share.spots:
+                self._outside += ns
+            self._add_stacks(ns, leaf, stacks)
+
+    def _add_stacks(self, ns: float, leaf: Leaf, stacks: Sequence[tuple[tuple[int, ...], Leaf]]) -> None:
+        """Time of a stack, or of two where the line that waits in the second has as good as called the first."""
+        lines: dict[tuple[str, int], None] = {}
+        loops: dict[tuple[str, Loop], Leaf] = {}
+        functions: set[FunctionAt] = set()
+        for spots, of_loops in stacks:
+            for number in spots:
+                spot = self._samples.places[number]
+                code = self._samples.codes[spot.code]
+                mapped = self._map(code.file)
+                line = (code.file, mapped.line_of(spot) or code.first_line)
+                function = self._function(spot.code)
+                around = list(mapped.loops_around(spot, code))
+                self._line_function.setdefault(line, function)
+                if around or line not in self._line_loop:
+                    self._line_loop[line] = around[0] if around else None
+                if not lines:
+                    for own in (self._lines[line], self._functions[function]):
+                        own.own += ns
+                        own.leaves[leaf] += ns
+                lines[line] = None
+                functions.add(function)
+                loops |= {(code.file, loop): of_loops for loop in around}
+        for times in (*(self._lines[line] for line in lines), *(self._functions[at] for at in functions)):
+            times.total += ns
+        for loop, of_loop in loops.items():
+            self._loops[loop].total += ns
+            self._loops[loop].leaves[of_loop] += ns
 
     def _leaf(self, share: Share) -> Leaf:
-        if share.garbage:
-            return GARBAGE
-        if not share.spots:
-            return LeafReader(None, {}).leaf(None, share.above)
-        spot = self._samples.places[share.spots[0]]
+        return GARBAGE if share.garbage else self._leaf_at(share)
+
+    def _leaf_at(self, where: Share | Other) -> Leaf:
+        if not where.spots:
+            return LeafReader(None, {}).leaf(None, where.above)
+        spot = self._samples.places[where.spots[0]]
         mapped = self._map(self._samples.codes[spot.code].file)
         reader = self._readers.setdefault(
             spot.code, LeafReader(mapped.module, self._types.get(self._function(spot.code), {}))
         )
-        is_slow = self._attribution.mean_ns.get(share.spots[0], 0.0) >= SLOW_NS
-        return reader.leaf(mapped.node_of(spot), share.above, operation=spot.operation, is_slow=is_slow)
+        is_slow = self._attribution.mean_ns.get(where.spots[0], 0.0) >= SLOW_NS
+        return reader.leaf(mapped.node_of(spot), where.above, operation=spot.operation, is_slow=is_slow)
 
     def _place(self, line: tuple[str, int], function: str | None = None) -> Place:
         file, number = line

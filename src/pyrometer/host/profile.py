@@ -87,7 +87,7 @@ class HostFunction(Record, frozen=True, kw_only=True):
 class HostProfile(Record, frozen=True, kw_only=True):
     """Where the host's time of a step goes, sampled while some steps ran without any other observer.
 
-    Only the thread that steps is sampled. Lines, loops and functions are those of the user's code, most expensive first.
+    Of the thread that steps; while it waits for another one of the program, of what that one does. Lines, loops and functions are those of the user's code, most expensive first.
     """
 
     steps: Annotated[int, doc("that were sampled")]

@@ -35,6 +35,21 @@ class Stack(NamedTuple):
     spots: list[int]
 
 
+class Beside(NamedTuple):
+    """Where another thread was meanwhile."""
+
+    thread: int
+    spots: list[int]
+
+
+class Wait(NamedTuple):
+    """How often the sampled thread was seen to wait at a place while the others were at theirs."""
+
+    times: int
+    spots: list[int]
+    others: list[Beside]
+
+
 class Stretch(NamedTuple):
     """Time of an instruction that a look at a point would have seen there.
 
@@ -69,6 +84,7 @@ class HostSamples(Record, frozen=True, kw_only=True):
     codes: list[Code] = []
     places: list[Spot] = []
     stacks: list[Stack] = []
+    waits: list[Wait] = []
     stretches: list[Stretch] = []
     edges: Annotated[
         list[Edge] | None, doc("of the watched steps; null where not all of them was watched")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from torch import nn
 
+from pyrometer.bench.garbage import settled
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.advise import TIME_LIMIT_S, weigh
 from pyrometer.memory.leaks.watch import watch_memory
@@ -35,6 +36,7 @@ Progress = Callable[[float, str], None]
 T = TypeVar("T")
 
 
+@settled()  # each of the stages collects what the one before left
 def profile_memory(
     work: Workload,
     *,

@@ -10,6 +10,9 @@ from pyrometer.compiler.fusion.read import read_fusion
 from pyrometer.compiler.log import CompileLog, LogEntry
 
 
+pytestmark = pytest.mark.slow  # Inductor compiles
+
+
 def only(items):
     (item,) = items
     return item

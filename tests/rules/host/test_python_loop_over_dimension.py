@@ -97,7 +97,7 @@ def test_a_program_of_tiny_operators_is_told_the_loop(
 ) -> None:
     finding = only(CODE, traced("tiny_ops", "workload"))
     assert (finding.where.line, finding.where.function) == (18, "forward")
-    assert finding.evidence["short_calls_per_step"] > 1000
+    assert finding.evidence["calls_per_step"] > 1000
     assert finding.cost.share > 0.5
     assert (finding.severity, finding.resource) == ("warning", "launch")
 
@@ -136,8 +136,47 @@ def test_a_device_trace_names_the_loop_that_leaves_it_waiting(
             builder.launch("sub_kernel", at + 8, at + 15, 3)
     finding = only(CODE, evidence_of(builder, "train.py", SOURCE))
     assert finding.where.line == 6
-    assert finding.evidence["short_calls_per_step"] == 150
+    assert finding.evidence["calls_per_step"] == 150
     assert finding.cost.share > 0.5
+
+
+ROWS = """
+import torch
+
+
+def standardise(x: torch.Tensor):
+    rows = []
+    for row in x:
+        rows.append((row - row.mean()) / row.std())
+    return torch.stack(rows)
+"""
+MIXED = {"operator Tensor.mean": 0.4, "python python": 0.3}
+OTHER_LOOPS = ("PYR122", "PYR126")
+
+
+@pytest.mark.parametrize(
+    "leaves", [MIXED, {"operator Tensor.mean": 0.7}, {"operator -": 0.1, "python python": 0.6}]
+)
+def test_of_a_sampled_loop_over_elements_this_rule_alone_speaks(
+    sampled: Callable[..., Case], findings: Callable[..., list[Finding]], leaves: dict[str, float]
+) -> None:
+    case = sampled(ROWS, {8: leaves}, loops={7: (400, leaves)})
+    told = {code: findings(code, case) for code in (CODE, *OTHER_LOOPS)}
+    assert [code for code, found in told.items() if found] == [CODE]
+    assert told[CODE][0].where.line == 7
+
+
+def test_the_range_of_a_sampled_loop_is_as_narrow_as_the_samples(
+    sampled: Callable[..., Case], only: Callable[..., Finding]
+) -> None:
+    gain = only(CODE, sampled(ROWS, {8: MIXED}, loops={7: (400, MIXED)})).advice.gain
+    assert gain.ratio_low < 0.3 < gain.ratio_high < gain.ratio_low + 0.3
+
+
+def test_one_round_of_a_few_stays_at_best(sampled: Callable[..., Case], only: Callable[..., Finding]) -> None:
+    few = only(CODE, sampled(ROWS, {8: MIXED}, loops={7: (16, MIXED)})).advice.gain
+    many = only(CODE, sampled(ROWS, {8: MIXED}, loops={7: (4000, MIXED)})).advice.gain
+    assert few.ratio_low == pytest.approx(many.ratio_low + (1 - many.ratio_low) / 16, abs=0.01)
 
 
 def test_all_rows_at_once_give_the_same_with_a_fraction_of_the_operators(example: Any, ops_of: Any) -> None:

@@ -32,7 +32,7 @@ def test_the_innermost_loop_with_the_time_is_told_with_its_rounds(
     finding = only(CODE, sampled(STEP, {5: BUSY}, loops={3: (100, BUSY), 4: (6400, BUSY)}))
     assert (finding.where.line, finding.where.function) == (4, "smooth")
     assert "range(signal.shape[1])" in finding.message
-    assert "6,400 rounds per step" in finding.message
+    assert "6,400 rounds" in finding.message
     assert finding.advice.gain is not None
     assert (finding.advice.gain.ratio_low or 0) < 0.15 < (finding.advice.gain.ratio_high or 0) < 0.5
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+import pytest
 import torch
 
+from pyrometer.host.profile import HostLeaf
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
@@ -38,7 +41,7 @@ SHORT = {"operator gate": 0.5, "operator torch.sigmoid": 0.2, "python python": 0
 def test_a_comprehension_over_small_modules_is_told(sampled: Sampled, only: Callable[..., Finding]) -> None:
     finding = only(CODE, sampled(TREES, {7: SHORT}, loops={7: (150, SHORT)}))
     assert (finding.where.line, finding.where.function) == (7, "forward")
-    assert "150 rounds per step" in finding.message
+    assert "150 rounds" in finding.message
     assert "stack" in finding.advice.title
     assert finding.advice.lever == "compile"
 
@@ -48,6 +51,53 @@ def test_rounds_that_depend_on_each_other_have_other_advice(
 ) -> None:
     finding = only(CODE, sampled(CELL, {7: SHORT}, loops={6: (150, SHORT)}))
     assert "depend on each other" in finding.advice.title
+    assert finding.advice.gain is not None
+    assert (finding.advice.gain.ratio_high or 0) > 0.6  # at worst the rounds stay, with all that depends
+
+
+CLIPPING = """
+import torch
+
+
+def clip(model, limit):
+    total = 0.0
+    for p in model.parameters():
+        total += p.grad.norm() ** 2
+    scale = limit / total.sqrt()
+    for p in model.parameters():
+        p.grad.mul_(scale)
+"""
+
+
+def test_a_second_loop_over_the_same_goes_with_it_at_best(
+    sampled: Sampled, findings: Callable[..., list[Finding]]
+) -> None:
+    both = {7: (150, {"operator Tensor.norm": 0.4}), 10: (150, {"operator Tensor.mul_": 0.2})}
+    alone = findings(CODE, sampled(CLIPPING, {8: {"operator": 0.4}}, loops={7: both[7]}))[0].advice.gain
+    beside = findings(CODE, sampled(CLIPPING, {8: {"operator": 0.4}}, loops=both))[0].advice.gain
+    assert alone is not None
+    assert beside is not None
+    assert (alone.ratio_low or 0) - (beside.ratio_low or 0) == pytest.approx(0.2, abs=0.01)
+    assert alone.ratio_high == beside.ratio_high
+
+
+def test_the_backward_pass_of_a_loop_is_all_that_the_trace_gives_its_function(
+    sampled: Sampled, only: Callable[..., Finding], traced: Callable[..., Case]
+) -> None:
+    trace = traced("tiny_ops", "workload").trace
+    assert trace is not None
+    line = msgspec.structs.replace(
+        trace.top_lines[0], file="train.py", line=6, function="scan", forward_ns=1000, backward_ns=3000
+    )
+    leaves = {"operator cell": 0.2}
+    spent = {7: leaves, 20: {"backward Tensor.backward": 0.6}}
+    case = sampled(
+        CELL, spent, loops={6: (150, leaves)}, trace=msgspec.structs.replace(trace, top_lines=[line])
+    )
+    assert case.host is not None
+    whole = [HostLeaf(kind="backward", name="Tensor.backward", seconds_per_step=0.6 * case.host.step_s)]
+    case = msgspec.structs.replace(case, host=msgspec.structs.replace(case.host, leaves=whole))
+    assert only(CODE, case).cost.share == pytest.approx(0.8)
 
 
 def test_the_layers_of_a_network_are_left_alone(

@@ -156,6 +156,26 @@ def test_other_threads_are_counted_and_leave_the_phases_alone(observed: Observed
     assert observed.observer.inside is False
 
 
+def test_a_thread_that_alone_calls_modules_is_the_one_to_observe(observed: Observed) -> None:
+    observed.log.add(kinds.TORCH_IMPORTED)
+    model = nn.Linear(2, 2)
+
+    def serve() -> None:
+        for _ in range(5):
+            model(torch.ones(1, 2))
+
+    worker = threading.Thread(target=serve)
+    worker.start()
+    worker.join()
+    model(torch.ones(1, 2))  # of the main thread, which came too late
+    assert observed.phases == [kinds.FORWARD_BEGIN, kinds.FORWARD_END] * 3
+    assert observed.observer.elsewhere == 3
+    notes = notes_on(
+        Ended(0, 1.0, interrupted=False, timed_out=False), observed.events, find_steps(observed.events)
+    )
+    assert any("another thread" in note for note in notes)
+
+
 def test_every_hook_point_can_be_missed_in_words() -> None:
     rows = np.array(
         [(1, kinds.NOT_OBSERVED, 0, index) for index in range(len(kinds.HOOK_POINTS))], dtype=np.int64

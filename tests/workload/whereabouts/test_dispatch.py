@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,6 +36,68 @@ def test_with_a_compiler_at_hand_too() -> None:
     with Counting() as mode:
         assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2)).tolist() == [2.0, 2.0]
     assert "aten::add.Tensor" in mode.names
+
+
+@pytest.fixture
+def graphs() -> Iterator[list[Any]]:
+    """What Dynamo compiles in a test, by a compiler that takes graphs as they are."""
+    import torch._dynamo
+
+    yield []
+    torch._dynamo.reset()
+
+
+def compiled(graphs: list[Any]) -> Any:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x.abs()
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+    def compiler(graph: Any, _inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    return torch.compile(function, backend=compiler, dynamic=False)
+
+
+def test_what_ran_below_one_first_is_compiled_later(graphs: list[Any]) -> None:
+    function = compiled(graphs)
+    with Counting() as mode, mode:
+        function(torch.ones(2))
+    assert (len(graphs), "aten::abs" in mode.names) == (0, True)
+    function(torch.ones(2))
+    assert len(graphs) == 2
+
+
+def test_what_was_compiled_before_one_is_compiled_anew_for_other_inputs(graphs: list[Any]) -> None:
+    function = compiled(graphs)
+    function(torch.ones(2))
+    with pytest.raises(ZeroDivisionError), Counting():
+        raise ZeroDivisionError(function(torch.ones(2)))
+    function(torch.ones(3))
+    assert len(graphs) == 4
+
+
+def test_a_mode_between_two_graphs_is_not_compiled(graphs: list[Any]) -> None:
+    from torch._dynamo.utils import counters
+
+    counters.clear()
+
+    @torch._dynamo.disable(recursive=False)
+    def between(x: torch.Tensor) -> list[str]:
+        with Counting() as mode:
+            x.sin().cos().tan().exp()
+        return mode.names
+
+    def function(x: torch.Tensor) -> list[str]:
+        return between(x * 2)
+
+    compile_anew = torch.compile(
+        function, backend=lambda graph, _inputs: graphs.append(graph) or graph.forward
+    )
+    assert compile_anew(torch.ones(2)) == ["aten::sin", "aten::cos", "aten::tan", "aten::exp"]
+    assert len(graphs) == 1
 
 
 @pytest.mark.slow

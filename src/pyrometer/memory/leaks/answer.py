@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import msgspec
 import torch
 
 from pyrometer.bench.dynamo import graph_counts
+from pyrometer.bench.garbage import in_sight
 from pyrometer.memory.holders.find import find_holders
 from pyrometer.memory.holders.fix import fix_for
 from pyrometer.memory.holders.graph import retained_graphs
@@ -213,16 +215,21 @@ def decide(watched: WatchedSteps) -> Decision:
     """Apply the rules before and after a garbage collection, and name who holds what grows."""
     collecting, span, recorder = gc.isenabled(), watched.span, watched.recorder
     before = find_growth(watched.births, span)
-    in_cycles = findings_of(before, recorder.grown) if before and not collecting else []
-    gc.collect()
-    after = find_growth(watched.births, span)
-    held = {growth.site for growth in after}
-    garbage = [growth for growth in before if growth.site not in held]
-    findings = findings_of(after, recorder.grown) if after else []
-    if garbage and not collecting:
-        findings += [cycle for cycle in in_cycles if cycle.growths[0].site not in held]
-    nodes = _graph_finding(watched, findings)
-    watched.recorder.scan(live_tensors(), first=True)  # for the level of now
+    in_cycles: list[Finding] = []
+    with ExitStack() as sight:
+        if before and not collecting:
+            sight.enter_context(in_sight())
+            in_cycles = findings_of(before, recorder.grown)
+        gc.collect()
+        sight.enter_context(in_sight())
+        after = find_growth(watched.births, span)
+        held = {growth.site for growth in after}
+        garbage = [growth for growth in before if growth.site not in held]
+        findings = findings_of(after, recorder.grown) if after else []
+        if garbage and not collecting:
+            findings += [cycle for cycle in in_cycles if cycle.growths[0].site not in held]
+        nodes = _graph_finding(watched, findings)
+        recorder.scan(live_tensors(), first=True)  # for the level of now
     return Decision(
         findings=findings + ([nodes] if nodes is not None else []),
         garbage=garbage,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pyrometer.bench.garbage import hiding, in_sight
 from pyrometer.bench.memory import meter_for
 from pyrometer.errors import BudgetExceededError, InputError, UsageError
 from pyrometer.memory.leaks.answer import Stretch, WatchedSteps, report_of
@@ -183,7 +184,7 @@ class MemoryWatch:
         self._levels = Levels(meter_for(self._device), 1 if self._schedule.always else STEPS_PER_READING)
         self._first: Stretch | None = None
         self._window = contextlib.ExitStack()
-        self._unfreeze = contextlib.ExitStack()
+        self._hidden = contextlib.ExitStack()
         self._thread: int | None = None
         self._was_collecting = True
 
@@ -235,7 +236,7 @@ class MemoryWatch:
             raise UsageError(
                 "MemoryWatch.report() before any step; use it as `with MemoryWatch() as watch:` around a loop"
             )
-        self._unfreeze.close()
+        self._hidden.close()
         with self._paused():
             watched = WatchedSteps(
                 recorder=self._recorder,
@@ -292,10 +293,11 @@ class MemoryWatch:
         return schedule.closes() or not self._operators
 
     def _open_window(self) -> None:
-        self._recorder.scan(live_tensors(), first=True)
+        with in_sight():
+            self._recorder.scan(live_tensors(), first=True)
         if not self._schedule.whole:
             self._forget_old()
-        self._unfreeze.callback(_out_of_sight())
+        self._hidden.enter_context(hiding())  # scans meet what comes
         self._schedule.opened()
         self._resume()
 
@@ -307,7 +309,7 @@ class MemoryWatch:
 
     def _close_window(self) -> None:
         self._window.close()
-        self._unfreeze.close()
+        self._hidden.close()
         self._schedule.closed()
 
     def _resume(self) -> None:
@@ -348,21 +350,6 @@ def _users_objects(work: Workload) -> dict[str, Any]:
     if owner is not None:  # of a bound method, whose state is what a step changes
         found[type(owner).__name__] = owner
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _out_of_sight() -> Callable[[], None]:
-    """Hide all objects of now from the garbage collector, so that scans only meet what comes; returns what undoes it.
-
-    Where the user has frozen objects himself, nothing is done: undoing it would set those free too.
-    """
-    if gc.get_freeze_count():
-        return _nothing
-    gc.freeze()
-    return gc.unfreeze
-
-
-def _nothing() -> None:
-    """Nothing was done, and nothing is to be undone."""
 
 
 def _default_device() -> torch.device:

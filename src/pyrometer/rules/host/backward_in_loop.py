@@ -38,8 +38,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
+from pyrometer.rules.host.patterns.loop_runs import node_of
 from pyrometer.rules.host.patterns.spending import is_certain, removal
-from pyrometer.rules.host.patterns.walks import node_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

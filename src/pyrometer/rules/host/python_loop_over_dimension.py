@@ -2,7 +2,8 @@
 
 ## What it does
 Finds `for row in x:` and `for i in range(x.shape[0]): … x[i] …` with tensor operations in the body, in code that runs once
-per step, where the rounds do not depend on each other. With a trace it says how many calls the loop makes and what they cost.
+per step, where the rounds do not depend on each other. With samples of the host's time, or a trace, it says how many calls the
+loop makes and what they cost.
 
 ## Why it costs
 Every operation costs a dispatch on the host and a launch on the device, however few numbers it works on. Standardising 400
@@ -47,25 +48,18 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.advice import Gain
-from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.host.patterns.loops import ElementLoop, all_rounds, element_loop, element_loops
+from pyrometer.rules.host.patterns.loop_runs import loop_finding, loop_runs
+from pyrometer.rules.host.patterns.loops import ElementLoop, all_rounds, element_loop
 from pyrometer.rules.host.patterns.reads import hot_place
-from pyrometer.rules.host.patterns.rounds import rounds_of
-from pyrometer.rules.host.patterns.starvation import starvation
-from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
-from pyrometer.rules.untraced import untraced
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
+    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
-    from pyrometer.trace.program.call_sites import CallSite
 
 RULE = declare(
     code="PYR109",
@@ -98,45 +92,22 @@ def find(module: Module) -> Iterator[Match]:
             yield match(found.loop.target, message, advice=advise(found), confidence="medium", hot=why.why)
 
 
-@RULE.in_evidence("trace")
+@RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
-    """Functions that issue very many short calls per step, from a loop that the source shows."""
-    report = case.trace
-    if report is None or not report.span_ns:
-        return
-    device = report.launches.device
-    sites = device.sites if device is not None else report.launches.host.sites
-    base = "/trace/launches/device/sites" if device is not None else "/trace/launches/host/sites"
-    for index, site in enumerate(sites):
-        per_step = site.calls / case.num_traced_steps
-        found = function_at(site.where, case.modules)
-        if found is None or per_step < case.limit(RULE, "min_calls_per_step"):
+    """Such loops, by what their rounds took."""
+    for run in loop_runs(case, case.limit(RULE, "min_share")):
+        few = run.calls is not None and run.calls < case.limit(RULE, "min_calls_per_step")
+        if run.element is None or few or run.operators + run.by_python < run.elsewhere:
             continue
-        module, function = found
-        loops = [loop for loop in element_loops(module) if module.function_of(loop.loop.node) is function]
-        least, most = shares(case, site)
-        if loops and most >= case.limit(RULE, "min_share"):
-            longest = max(loops, key=lambda loop: len(loop.operations))
-            yield _finding(case, site, longest, (least, most), f"{base}/{index}")
+        what = f"works on one element of `{run.element.tensor}` at a time"
+        yield loop_finding(RULE, case, run, what=what, advice=advise(run.element))
 
 
-def shares(case: Case, site: CallSite) -> tuple[float, float]:
-    """Share of the span that the loop's short calls take for certain, and that all of its rounds but one take."""
-    report = case.trace
-    assert report is not None
-    starved = starvation(case)
-    if starved is not None and report.launches.device is not None:
-        launches = report.launches.device
-        waits = starved.share * site.calls / max(launches.num_work, 1)
-        return site.total_ns / report.span_ns, min(1.0, site.total_ns / report.span_ns + waits)
-    rounds = rounds_of(report, site.where, site.where.function)
-    if rounds is not None:
-        gone = (1 - 1 / rounds.per_call) / report.span_ns
-        return min(1.0, rounds.short_ns * gone), min(1.0, rounds.total_ns * gone)
-    place = (site.where.file, site.where.line)
-    own = sum(line.self_ns for line in report.top_lines if (line.file, line.line) == place) / report.span_ns
-    short = site.total_ns / report.span_ns
-    return short, min(1.0, max(own, short))
+@RULE.in_evidence("trace")
+def explain_trace(case: Case) -> Iterator[Finding]:
+    """The same of a trace alone: functions that issue very many short calls per step, from a loop that the source shows."""
+    if case.host is None:
+        yield from explain(case)
 
 
 def advise(loop: ElementLoop) -> str:
@@ -144,32 +115,6 @@ def advise(loop: ElementLoop) -> str:
     return (
         f"Do it for all elements of `{loop.tensor}` at once: give reductions a `dim=`, let the rest broadcast, or pass the "
         "body to `torch.vmap`."
-    )
-
-
-def _finding(case: Case, site: CallSite, loop: ElementLoop, share: tuple[float, float], link: str) -> Finding:
-    place = place_of(case, site.where, line=loop.loop.lineno)
-    least, most = share
-    per_step = site.calls / case.num_traced_steps
-    return RULE.finding(
-        message=(
-            f"the loop over `{loop.tensor}`{spoken(place)} issues {per_step:,.0f} short calls per step, mostly {site.name}, "
-            f"and takes {format_percent(most)} of the time"
-        ),
-        where=place,
-        evidence={"short_calls_per_step": per_step, "operations": list(loop.operations[:5])},
-        links=[link],
-        cost=case.cost_of(
-            most, "trace: time of the loop's rounds, or of its function, as a share of the span"
-        ),
-        gain=Gain(
-            ratio_low=1 - untraced(case, most, short=True).most,
-            ratio_high=1 - untraced(case, least, short=True).least,
-            method="removal of all rounds but one; at worst calls of 10 µs and more and moving the elements stay",
-        ),
-        confidence="high",
-        advice=advise(loop),
-        resource="launch",
     )
 
 

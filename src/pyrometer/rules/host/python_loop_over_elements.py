@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.walks import Walk, walk_finding, walks
+from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -77,15 +77,15 @@ OTHERWISE = (
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Loops that are mostly Python."""
-    for walk in walks(case, case.limit(RULE, "min_share")):
-        if walk.by_python >= case.limit(RULE, "min_python"):
-            yield walk_finding(RULE, case, walk, what="runs in Python", stays=0.2, advice=_advice(walk))
+    for run in loop_runs(case, case.limit(RULE, "min_share")):
+        if run.element is None and run.by_python >= case.limit(RULE, "min_python"):
+            yield loop_finding(RULE, case, run, what="runs in Python", advice=_advice(run))
 
 
-def _advice(walk: Walk) -> str:
+def _advice(run: LoopRun) -> str:
     """What to do about the kind of work that takes the most of the loop, the interpreter's own aside."""
     seconds: dict[str, float] = dict.fromkeys(BY_KIND, 0.0)
-    for leaf in walk.loop.leaves:
+    for leaf in run.leaves:
         seconds[leaf.kind] = seconds.get(leaf.kind, 0.0) + leaf.seconds_per_step
-    kinds = [kind for kind in BY_KIND if seconds[kind] >= walk.loop.total_s / 4]
+    kinds = [kind for kind in BY_KIND if seconds[kind] >= run.total_s / 4]
     return BY_KIND[max(kinds, key=lambda kind: seconds[kind])] if kinds else OTHERWISE

@@ -34,13 +34,11 @@ No fix is applied: operators on whole tensors may round differently, and only th
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.loops import element_loops
+from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.host.patterns.prefixes import prefixes
-from pyrometer.rules.host.patterns.walks import Walk, node_of, walk_finding, walks
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -86,60 +84,30 @@ ONE_AFTER_ANOTHER = (
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Loops that are mostly short operators."""
-    for walk in walks(case, case.limit(RULE, "min_share")):
-        if (
-            walk.operators + walk.elsewhere < case.limit(RULE, "min_operators")
-            or walk.operators < walk.elsewhere
-        ):
+    for run in loop_runs(case, case.limit(RULE, "min_share")):
+        in_operators = run.operators + run.elsewhere >= case.limit(RULE, "min_operators")
+        if run.element is not None or not in_operators or run.operators < run.elsewhere:
             continue
-        if not _is_short(case, walk) and not _goes_over_tensor(case, walk):
-            continue
-        if _repeats_prefix(case, walk):
-            continue  # a rule of its own knows why
-        carried = _hands_on(case, walk)
-        yield walk_finding(
-            RULE,
-            case,
-            walk,
-            what="calls short operators",
-            stays=0.6 if carried else 0.25,
-            advice=ONE_AFTER_ANOTHER if carried else ALL_AT_ONCE,
-        )
+        if _is_short(case, run) and not _repeats_prefix(run):  # which has a rule of its own
+            yield loop_finding(
+                RULE,
+                case,
+                run,
+                what="calls short operators",
+                advice=ONE_AFTER_ANOTHER if run.is_carried else ALL_AT_ONCE,
+            )
 
 
-def _is_short(case: Case, walk: Walk) -> bool:
+def _is_short(case: Case, run: LoopRun) -> bool:
     """Whether the rounds are short, or made of operators that are."""
-    rounds, traced = walk.loop.rounds_per_step, walk.traced
-    if not rounds:
+    if not run.rounds:
         return False  # they may be layers
-    if walk.loop.total_s <= case.limit(RULE, "max_round_s") * rounds:
+    if run.total_s <= case.limit(RULE, "max_round_s") * run.rounds:
         return True
+    traced = run.traced
     return traced is not None and 0 < traced.self_ns * 1e-9 <= case.limit(RULE, "max_op_s") * traced.num_ops
 
 
-def _goes_over_tensor(case: Case, walk: Walk) -> bool:
-    """Whether the source shows a loop over the elements of a tensor whose rounds do not depend on each other."""
-    found = node_of(case, walk.loop)
-    return found is not None and any(loop.loop.node is found[1] for loop in element_loops(found[0]))
-
-
-def _repeats_prefix(case: Case, walk: Walk) -> bool:
+def _repeats_prefix(run: LoopRun) -> bool:
     """Whether the rounds compute again all that those before did."""
-    found = node_of(case, walk.loop)
-    return found is not None and any(prefix.loop is found[1] for prefix in prefixes(found[0]))
-
-
-def _hands_on(case: Case, walk: Walk) -> bool:
-    """Whether a round reads a name before it gives it a value, so that it is the one of the round before."""
-    found = node_of(case, walk.loop)
-    if found is None or not isinstance(found[1], ast.For | ast.While):
-        return False
-    names = [
-        [node for node in ast.walk(statement) if isinstance(node, ast.Name)] for statement in found[1].body
-    ]
-    given = {name.id for part in names for name in part if isinstance(name.ctx, ast.Store)}
-    for part in names:
-        if any(isinstance(name.ctx, ast.Load) and name.id in given for name in part):
-            return True
-        given -= {name.id for name in part if isinstance(name.ctx, ast.Store)}
-    return False
+    return run.found is not None and any(prefix.loop is run.found[1] for prefix in prefixes(run.found[0]))

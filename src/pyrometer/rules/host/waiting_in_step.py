@@ -2,7 +2,8 @@
 
 ## What it does
 Adds up what the user's lines spend in `time.sleep` and in waiting for locks, events, threads and queues, by samples of the host's
-time, and speaks where that is a good part of the step.
+time, and speaks where that is a good part of the step. Where the step waits for another thread of the program, it is no waiting
+while that thread works; where that thread sleeps, or waits for a set time, its line is told.
 
 ## Why it costs
 While the thread waits it issues nothing. A polling loop waits on average half of its interval for something that is already

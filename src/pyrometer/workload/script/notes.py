@@ -73,6 +73,8 @@ def _on_the_steps(events: Events, steps: Steps) -> list[str]:
         )
     elif kinds.FORWARD_BEGIN not in seen and kinds.BACKWARD_BEGIN in seen:
         notes.append("no module was called outside of compiled code: the forward's time counts as rest")
+    if kinds.MOVED in seen:
+        notes.append("the steps are those of another thread: the main thread called no module")
     elsewhere = events.last_value(kinds.ELSEWHERE)
     if elsewhere:
         notes.append(f"{elsewhere} calls on other threads were counted, but are in no phase")

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.quantity import Ratio
 from pyrometer.rules.sequences import short_ns
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ SLOW_BYTES_PER_S = 1e9
 """A rate of moving elements that any core reaches, on small tensors too."""
 
 FEWEST_ROUNDS = 8
+
+DISPATCHES = 10
+"""What a call on few numbers costs, in calls that compute nothing at all."""
 
 READING = frozenset(
     ["aten::unbind", "aten::select", "aten::as_strided", "aten::item", "aten::_local_scalar_dense",
@@ -85,6 +89,18 @@ def reading_ns(trace: RankReport, where: Located, function: str | None, *, reads
         elif 2 * top.calls >= reads:
             spent += sum(node.self_ns for node in below if node.self_ns < short_ns(trace) * node.calls)
     return spent
+
+
+def work_share(trace: RankReport, where: Located, function: str | None) -> Ratio | None:
+    """The part of a function's operators, with those of functions that it calls, that is more than their dispatch; null where unknown."""
+    dispatch_ns = trace.launches.host.dispatch_ns
+    children = _children(trace)
+    below = [node for root in frames_of(trace, where, function) for node in _subtree(root, children)]
+    operators = [node for node in below if node.kind == "cpu_op"]
+    whole_ns = sum(node.self_ns for node in operators)
+    if dispatch_ns is None or not whole_ns:
+        return None
+    return sum(max(0, node.self_ns - DISPATCHES * dispatch_ns * node.calls) for node in operators) / whole_ns
 
 
 def frames_of(trace: RankReport, where: Located, function: str | None) -> list[TreeNode]:

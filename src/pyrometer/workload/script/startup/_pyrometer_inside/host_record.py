@@ -42,8 +42,12 @@ def host_record(
     table = _Table()
     stacks: dict[tuple[Any, ...], int] = {}
     for spent_ns, garbage, flat in sampler.samples:
-        stack = tuple(table.place(flat[i], flat[i + 1]) for i in range(0, len(flat), 2))
+        stack = table.stack(flat)
         stacks[garbage, stack] = stacks.get((garbage, stack), 0) + spent_ns
+    waits: dict[tuple[Any, ...], int] = {}
+    for flat, others in sampler.waits:
+        wait = (table.stack(flat), tuple((thread, table.stack(other)) for thread, other in others))
+        waits[wait] = waits.get(wait, 0) + 1
     record: dict[str, Any] = {
         "interval_ns": sampler.interval_ns,
         "by_timer": sampler.by_timer,
@@ -51,7 +55,8 @@ def host_record(
         "looks": sampler.looks,
         "sampled_ns": sampled_ns,
         "bare_ns": bare_ns,
-        "stacks": [[spent_ns, garbage, list(stack)] for (garbage, stack), spent_ns in stacks.items()],
+        "stacks": [[spent_ns, *stack] for stack, spent_ns in stacks.items()],
+        "waits": [[times, *wait] for wait, times in waits.items()],
         "notes": notes,
     }
     if watch is not None:
@@ -100,6 +105,10 @@ class _Table:
             self.codes.append([code.co_filename, code.co_qualname, code.co_firstlineno, code.co_flags])
             self._known.append((code, code.co_code, list(code.co_positions())))
         return number
+
+    def stack(self, flat: list[Any]) -> tuple[int, ...]:
+        """The numbers of the instructions of a stack."""
+        return tuple(self.place(flat[i], flat[i + 1]) for i in range(0, len(flat), 2))
 
     def place(self, code: CodeType, instruction: int) -> int:
         """The number of an instruction: its code, name, lines and columns in bytes are noted."""

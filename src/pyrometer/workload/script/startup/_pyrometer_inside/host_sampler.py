@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 DEEPEST = 120
 """Frames of a stack that are kept, from the innermost."""
 
+DEEPEST_OF_OTHERS = 40
+"""The same of other threads."""
+
+WAITING_FILES = ("/threading.py", "/queue.py", "/concurrent/futures/_base.py")
+"""In which a thread waits for another."""
+
+WAITS_NS = 2_700_000
+"""Between looks at the others; no multiple of what programs wait."""
+
 _signal = signal.signal
+_count_threads = threading.active_count
 _setitimer: Any = getattr(signal, "setitimer", None)
 GOLDEN = 0.6180339887498949
 """Of an interval, by which the first tick of each step comes later than in the step before."""
@@ -52,6 +62,8 @@ class HostSampler:
     def __init__(self, interval_s: float, base: CodeType | None = None) -> None:
         self.samples: list[tuple[int, bool, list[Any]]] = []
         """Time in ns, whether garbage was being collected, and code and instruction of each frame in turn, innermost first."""
+        self.waits: list[tuple[list[Any], list[tuple[int, list[Any]]]]] = []
+        """Stacks of the thread while it waited for others, and where these were meanwhile, each with its number."""
         self.spent_ns = 0
         self.looks = 0
         self.by_timer = timer_is_free()
@@ -77,7 +89,7 @@ class HostSampler:
             _signal(signal.SIGALRM, self._on_signal)
             # What waits in the system goes on by itself wherever it can.
             signal.siginterrupt(signal.SIGALRM, False)
-        else:
+        if not self.by_timer or _count_threads() > 1:
             self._ticker = threading.Thread(target=self._tick, name="pyrometer host sampler", daemon=True)
             self._ticker.start()
 
@@ -96,7 +108,7 @@ class HostSampler:
             if self._is_ours():
                 _setitimer(signal.ITIMER_REAL, 0.0)
                 _signal(signal.SIGALRM, signal.SIG_DFL)
-        elif self._ticker is not None:
+        if self._ticker is not None and self._ticker is not threading.current_thread():
             self._ticker.join(timeout=1.0)
 
     def _is_ours(self) -> bool:
@@ -158,15 +170,8 @@ class HostSampler:
         if code is self._collected_code:
             garbage, frame = self._collecting, frame.f_back
         base = self._base
-        stack: list[Any] = []
-        while frame is not None:
-            code = frame.f_code
-            if code is base or len(stack) >= 2 * DEEPEST:
-                break
-            stack.append(code)
-            stack.append(frame.f_lasti)
-            frame = frame.f_back
-        if frame is not None or base is None:
+        stack, rest = _stack_of(frame, base, DEEPEST)
+        if rest is not None or base is None:
             self.samples.append((ticks * self.interval_ns, garbage, stack))
         self.looks += 1
         self.spent_ns += perf_counter_ns() - now
@@ -176,10 +181,38 @@ class HostSampler:
         self._collecting = phase == "start"
 
     def _tick(self) -> None:
+        """In a thread of its own: look in the place of the timer, and at the threads that the sampled one waits for.
+
+        A wait is not interrupted, so that the timer sees it when it is over.
+        """
         while self._open:
-            sleep(self.interval_ns * 1e-9)
+            sleep((self.interval_ns if not self.by_timer else WAITS_NS) * 1e-9)
             if self._running:
-                self._look(sys._current_frames().get(self._thread))  # noqa: SLF001 - the documented way
+                frames = sys._current_frames()  # noqa: SLF001 - the documented way
+                frame = frames.pop(self._thread, None)
+                if not self.by_timer:
+                    self._look(frame)
+                if frame is not None and frame.f_code.co_filename.endswith(WAITING_FILES):
+                    self._look_beside(frame, frames)
+
+    def _look_beside(self, frame: FrameType, others: dict[int, FrameType]) -> None:
+        others.pop(threading.get_ident(), None)
+        beside = [(thread, _stack_of(other, None, DEEPEST_OF_OTHERS)[0]) for thread, other in others.items()]
+        stack, rest = _stack_of(frame, self._base, DEEPEST)
+        if beside and (rest is not None or self._base is None):
+            self.waits.append((stack, beside))
+
+
+def _stack_of(
+    frame: FrameType | None, base: CodeType | None, deepest: int
+) -> tuple[list[Any], FrameType | None]:
+    """Code and instruction of each frame down to a base, and the frame where that ended."""
+    stack: list[Any] = []
+    while frame is not None and frame.f_code is not base and len(stack) < 2 * deepest:
+        stack.append(frame.f_code)
+        stack.append(frame.f_lasti)
+        frame = frame.f_back
+    return stack, frame
 
 
 INTERVAL_S = 1e-3

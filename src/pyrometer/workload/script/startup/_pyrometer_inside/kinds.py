@@ -43,6 +43,7 @@ HOST_SAMPLED = 51  # the step that ends here was sampled
 HOST_WATCHED = (
     52  # the step that ends here was watched instruction by instruction, or what was seen was worked on in it
 )
+MOVED = 53  # from here on another thread is observed, as it calls the modules
 
 # Flags, with the kinds that they go with.
 EVALUATION = 1  # FORWARD_BEGIN: in evaluation mode, or without gradients

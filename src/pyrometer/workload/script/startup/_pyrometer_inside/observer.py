@@ -36,8 +36,14 @@ _FIRST_FETCH = kinds.FIRST_FETCH << kinds.KIND_BITS
 _EXHAUSTED = kinds.EXHAUSTED << kinds.KIND_BITS
 
 
+CALLS_TO_MOVE = 3
+"""Of modules by one other thread before the observed one did anything: it steps, as the worker of a server does."""
+
+
 class Observer:
     """Logs the phases of one thread, by default the one that it is made in; calls on other threads are counted.
+
+    Where another thread calls modules and this one does not, the other is observed from then on.
 
     Data wait, forward and backward do not nest: the outermost counts, and while it lasts `inside` is true, which is
     all that a nested call looks at. The optimizer may contain them, as a closure does.
@@ -49,7 +55,9 @@ class Observer:
         "_is_compiling",
         "_is_grad_enabled",
         "_log",
+        "_may_move",
         "_memory",
+        "_others",
         "_thread",
         "elsewhere",
         "exhausted",
@@ -64,6 +72,8 @@ class Observer:
         self.elsewhere = 0
         self._log = log
         self._thread = get_ident() if thread is None else thread
+        self._may_move = True
+        self._others: dict[int, int] = {}
         self._is_compiling: Callable[[], bool] = torch.compiler.is_compiling
         self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._memory = MemorySampler(log, torch)
@@ -104,6 +114,7 @@ class Observer:
     def begin_optimizer(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """An optimizer's step begins."""
         if not self._is_compiling() and get_ident() == self._thread:
+            self._may_move = False
             self._log.add(kinds.OPTIMIZER_BEGIN | id(optimizer) << _SHIFT)
             if self._follower is not None:
                 self._follower.begin(kinds.OPTIMIZER_BEGIN, id(optimizer), optimizer)
@@ -121,6 +132,7 @@ class Observer:
     def detach(self) -> None:
         """See nothing from now on, at the least cost: in a forked child."""
         self._thread = -1
+        self._may_move = False
         self.inside = True
         if self._follower is not None:
             self._follower.detach()
@@ -133,15 +145,28 @@ class Observer:
             self._device.resolve()
 
     def _begin(self, event_word: int, subject: Any) -> bool:
-        if get_ident() != self._thread:
+        thread = get_ident()
+        if thread != self._thread and not self._moves_to(thread, event_word & kinds.KIND_MASK):
             self.elsewhere += 1
             return False
+        self._may_move = False
         self.inside = True
         time_ns = self._log.add(event_word)
         if self._device is not None:
             self._device.boundary(event_word & kinds.KIND_MASK, time_ns)
         if self._follower is not None:
             self._follower.begin(event_word & kinds.KIND_MASK, event_word >> _SHIFT, subject)
+        return True
+
+    def _moves_to(self, thread: int, kind: int) -> bool:
+        """Whether this thread is the one to observe from now on."""
+        if not self._may_move or kind != kinds.FORWARD_BEGIN:
+            return False
+        calls = self._others[thread] = self._others.get(thread, 0) + 1
+        if calls < CALLS_TO_MOVE:
+            return False
+        self._thread = thread
+        self._log.add(kinds.word(kinds.MOVED))
         return True
 
     def _end(self, event_word: int) -> None:
