@@ -26,26 +26,27 @@ class Meter:
             for p in range(self.classes):
                 self.matrix[t, p] += ((truth == t) & (predicted == p)).sum()
 """
+THREE = ("aten::eq", "aten::sum", "aten::bitwise_and")
 PASSES = {"operator comparison": 0.5, "operator ().sum": 0.15}
 
 
 @pytest.fixture
-def trace_of(builder: Any) -> Callable[[str], RankReport]:
-    """The trace of a function whose rounds call one operator for a hundred times what dispatch costs."""
+def trace_of(builder: Any) -> Callable[..., RankReport]:
+    """The trace of a function whose rounds call these operators in turn, each for a hundred times what dispatch costs."""
 
-    def trace(op: str) -> RankReport:
+    def trace(*ops: str) -> RankReport:
         builder.annotate("ProfilerStep#0", 0.0, 60_000)
         builder.python("train.py(6): update", 1, 59_000)
         for i in range(200):
             builder.op("aten::detach", 10 + i * 290, 1)
-            builder.op(op, 20 + i * 290, 270)
+            builder.op(ops[i % len(ops)], 20 + i * 290, 270)
         return report_rank(builder.read())
 
     return trace
 
 
 def test_rounds_over_whole_tensors_are_told_at_the_loop(
-    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[[str], RankReport]
+    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[..., RankReport]
 ) -> None:
     loops = {7: (19.0, PASSES), 8: (200.0, PASSES)}
     case = sampled(METER, {9: PASSES}, loops=loops, trace=trace_of("aten::eq"))
@@ -61,9 +62,9 @@ def test_rounds_over_whole_tensors_are_told_at_the_loop(
 
 
 def test_it_is_what_a_check_says_where_no_rule_knows_more(
-    sampled: Sampled, trace_of: Callable[[str], RankReport]
+    sampled: Sampled, trace_of: Callable[..., RankReport]
 ) -> None:
-    case = sampled(METER, {9: PASSES}, loops={8: (20.0, PASSES)}, trace=trace_of("aten::eq"))
+    case = sampled(METER, {9: PASSES}, loops={8: (20.0, PASSES)}, trace=trace_of(*THREE))
     loud = [finding.code for finding in diagnose_case(case).findings if finding.severity != "info"]
     assert loud[0] == CODE
 
@@ -72,7 +73,7 @@ def test_it_is_what_a_check_says_where_no_rule_knows_more(
 def test_a_network_that_is_called_again_and_again_is_left_alone(
     sampled: Sampled,
     findings: Callable[..., list[Finding]],
-    trace_of: Callable[[str], RankReport],
+    trace_of: Callable[..., RankReport],
     op: str,
 ) -> None:
     loops = {8: (200.0, {"operator self.model": 0.9})}
@@ -81,7 +82,7 @@ def test_a_network_that_is_called_again_and_again_is_left_alone(
 
 
 def test_few_rounds_and_what_other_rules_speak_of_are_left_alone(
-    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[[str], RankReport]
+    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[..., RankReport]
 ) -> None:
     trace = trace_of("aten::eq")
     assert findings(CODE, sampled(METER, {9: PASSES}, loops={8: (6.0, PASSES)}, trace=trace)) == []
@@ -90,7 +91,7 @@ def test_few_rounds_and_what_other_rules_speak_of_are_left_alone(
 
 
 def test_a_loop_around_another_over_the_same_is_not_beside_it(
-    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[[str], RankReport]
+    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[..., RankReport]
 ) -> None:
     trace = trace_of("aten::eq")
     within = {7: (19.0, PASSES), 8: (200.0, PASSES)}
