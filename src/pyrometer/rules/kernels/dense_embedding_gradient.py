@@ -125,11 +125,11 @@ def explain(case: Case) -> Iterator[Finding]:
 
 def _looked_up(case: Case, table: ModuleFact, program: Program) -> int:
     """Rows that a step looks up: as its values tell, else no more than the whole numbers that it is given."""
-    size = (table.settings.get("num_embeddings"), table.settings.get("embedding_dim"))
+    rows = (table.settings.get("num_embeddings"), table.settings.get("embedding_dim"))
     seen = [
         fact.looked_up
         for fact in (case.dataflow.lookups if case.dataflow is not None else [])
-        if (fact.rows, fact.width) == size and fact.looked_up
+        if (fact.rows, fact.width) == rows and fact.looked_up
     ]
     if seen:
         return round(max(seen))
