@@ -32,8 +32,11 @@ OF_THE_PLACE = frozenset({
 """Rules whose advice changes what stands at the place and nothing else. One about a dtype, a layout or a whole program may bring
 more than the place takes."""
 
-LONGER = 1.3
+LONGER = 1.5
 """Times that what goes may take, beside what stays, of what it was measured to take: one minute of a machine is not as the next."""
+
+SURE_PART = 0.6
+"""Of a function that is there for the place, which goes with it at worst."""
 
 REPLACING = OF_THE_PLACE - {
     "print-tensor-in-hot-loop", "synchronize-in-hot-loop", "buffer-allocated-each-step", "cat-in-loop", "prefix-computed-again",
@@ -62,20 +65,23 @@ def bounded(finding: Finding, case: Case) -> Finding:
         high = 1.0 if gain.ratio_high is None else gain.ratio_high
         best, worst = min(1.0, (1 - low) / most), min(1.0, (1 - high) / share)
         if around.ceiling is None:
-            gain = _elsewhere(_with_function(gain, 1 - best * spread(case.host, around.share).most))
+            known = spread(case.host, around.share)
+            gain = _elsewhere(
+                _with_function(gain, 1 - best * known.most, 1 - worst * SURE_PART * known.least)
+            )
         else:
-            sure = worst * min(1.0, share / around.share)
+            sure = worst * min(1.0, max(SURE_PART, share / around.share))
             gain = _without_function(gain, around.ceiling, best * around.part, sure * around.part)
     gain = _limited(gain, finding, case.ceilings or ())
     return msgspec.structs.replace(finding, advice=msgspec.structs.replace(finding.advice, gain=gain))
 
 
-def _with_function(gain: Gain, low: Ratio) -> Gain:
-    """The same where the function around the place goes with it at best."""
-    if gain.ratio_low is None or low >= gain.ratio_low:
+def _with_function(gain: Gain, low: Ratio, high: Ratio) -> Gain:
+    """The same where the function around the place goes with it at best, and the most of it at worst."""
+    if gain.ratio_low is None or gain.ratio_high is None or low >= gain.ratio_low:
         return gain
     told = f"{gain.method}; at best its function goes with it"
-    return msgspec.structs.replace(gain, ratio_low=low, method=told)
+    return msgspec.structs.replace(gain, ratio_low=low, ratio_high=min(gain.ratio_high, high), method=told)
 
 
 def _without_function(gain: Gain, ceiling: Ceiling, best: Ratio, worst: Ratio) -> Gain:

@@ -101,6 +101,11 @@ def _error(profile: HostProfile, share: Ratio) -> Ratio:
     return 1.3 * math.sqrt(share * (1 - share) / max(profile.samples, 1))
 
 
+def _ticks(profile: HostProfile) -> float:
+    """Intervals in what was sampled: a look after a long call counts for all of them that it took."""
+    return max(profile.samples, profile.steps * profile.step_s / max(profile.interval_s, 1e-9))
+
+
 def is_certain(profile: HostProfile, share: Ratio) -> bool:
     """Whether enough samples show a share: not one or two of a dozen."""
     return share - 1.5 * _error(profile, share) > LEAST_CERTAIN
@@ -108,7 +113,7 @@ def is_certain(profile: HostProfile, share: Ratio) -> bool:
 
 def spread(profile: HostProfile, share: Ratio) -> Share:
     """A share as well as so many samples tell it: two standard errors more at most, one and a third less at least."""
-    error = _error(profile, share)
+    error = 1.3 * math.sqrt(share * (1 - share) / max(_ticks(profile), 1.0))
     return Share(least=max(0.0, share - error), most=min(1.0, share + ERRORS_AT_BEST * error))
 
 
