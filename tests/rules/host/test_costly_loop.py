@@ -104,6 +104,8 @@ def test_a_loop_around_another_over_the_same_is_not_beside_it(
 
 def test_the_advice_gives_the_same_counts(run: Callable[..., dict[str, Any]]) -> None:
     truth, guess = torch.randint(0, 5, (2, 7, 11))
-    tables = [run(CODE, part, torch=torch)["count_pairs"](truth, guess, 5) for part in ("Example", "Use instead")]
+    tables = [
+        run(CODE, part, torch=torch)["count_pairs"](truth, guess, 5) for part in ("Example", "Use instead")
+    ]
     assert torch.equal(*tables)
     assert int(tables[0].sum()) == truth.numel()
