@@ -16,6 +16,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from pyrometer.advice import Advice, Gain
+from pyrometer.bench.clock import PatientClock
 from pyrometer.bench.comparison.conclusion import conclude
 from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.trial import Trial as PairedTrial
@@ -136,9 +137,17 @@ def _tried(target: Target, work: Workload, finding: Finding, budget_s: Seconds) 
 
 
 def compared(work: Workload, rewritten: Workload, budget_s: Seconds) -> Verdict:
-    """Run both in turn, in mirrored blocks of random order, until that decides or the budget is spent."""
+    """Run both in turn, in mirrored blocks of random order, until that decides or the budget is spent.
+
+    Time in which others had the processor does not count: then it would be decided by nothing but how busy the machine is.
+    """
     with contextlib.ExitStack() as stack:
-        trial = PairedTrial(open_sides(stack, [work, rewritten]), RULE, budget_s, seed=0, progress=None)
+        sides = open_sides(stack, [work, rewritten])
+        if sides[0].clock.name == "wall":
+            patient = PatientClock()
+            for side in sides:
+                side.clock = patient
+        trial = PairedTrial(sides, RULE, budget_s, seed=0, progress=None)
         trial.run()
         return conclude(trial, 1)
 
