@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from prediction import PAIRS, PROGRAMS, check
-
 from pyrometer.record import from_json
 from pyrometer.report.documents import CheckDocument
 from pyrometer.rules.explain import explain

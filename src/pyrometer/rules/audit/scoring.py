@@ -25,7 +25,7 @@ MOST = 0.75
 WRONG = 0.2
 """For what makes results wrong or memory run out, where the share that was measured is not larger."""
 
-UNMEASURED = 0.03
+UNMEASURED = 0.05
 """For an item that fails on what nothing of the run measures."""
 
 REMARK = 0.01
