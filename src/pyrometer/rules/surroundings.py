@@ -35,6 +35,9 @@ MOST_LAYERS = 0.5
 KEPT = re.compile(r"self\.\w+")
 """Name of a leaf that is called as an attribute of the object itself."""
 
+WIDEST = 0.3
+"""Interval of a ceiling that still says more than samples do."""
+
 DRIVES = frozenset({"backward", "data"})
 """Kinds of leaves that tell a function that drives the step."""
 
@@ -105,6 +108,7 @@ def _ceiling(ceilings: Sequence[Ceiling], where: Located, function: FunctionNode
             ceiling
             for ceiling in ceilings
             if ceiling.where.line in first
+            and ceiling.ratio_high - ceiling.ratio_low <= WIDEST
             and where.file is not None
             and ceiling.where.file is not None
             and is_same_file(where.file, ceiling.where.file)
