@@ -10,6 +10,9 @@ from pyrometer.quantity import Ratio
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
+OPERATORS = frozenset({"operator", "backward", "allocation"})
+"""Kinds of leaves of the host's profile in which operators run."""
+
 METHOD = "time of the operators in steps whose values were followed"
 BESIDE = 1.2
 """What goes with an operator, over what it takes itself: memory that need not be had, and what waits for it."""
@@ -17,6 +20,10 @@ BESIDE = 1.2
 
 def of_step(case: Case, share: Ratio) -> Ratio:
     """A share of the operators' time as one of the step: Python, data and waiting are no operators."""
+    if case.host is not None:
+        # one run, so that a busy machine lengthens both; recorded operators would be set against steps of another minute
+        spent = sum(leaf.seconds_per_step for leaf in case.host.leaves if leaf.kind in OPERATORS)
+        return share * case.host.share(spent)
     flow, step_s = case.dataflow, case.step_s
     if flow is None or not step_s:
         return share

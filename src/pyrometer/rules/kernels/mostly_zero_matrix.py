@@ -94,9 +94,9 @@ def explain(case: Case) -> Iterator[Finding]:
             gain=removed(
                 case,
                 fact.share,
-                "removal: the products; at worst a third of them stays as sparse ones",
-                best=0.95,
-                worst=0.65,
+                "removal: the products; at worst half of their time stays, as sparse ones move more for each number",
+                best=0.85,
+                worst=0.5,
             ),
             confidence="high" if fact.one_hot else "medium",
             advice=ONE_HOT if fact.one_hot else SPARSE,
