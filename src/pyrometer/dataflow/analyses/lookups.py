@@ -1,0 +1,43 @@
+"""How many rows of their tables the steps look up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pyrometer.dataflow.graph import Call, FlowGraph, Ref
+from pyrometer.dataflow.looking import LOOKUPS
+from pyrometer.dataflow.report import TableLookup
+
+LARGE_TABLE = 1_000
+"""Rows of a table that is told."""
+
+DENSE_GRADIENTS = frozenset({"aten::embedding_dense_backward", "aten::_embedding_bag_dense_backward"})
+
+
+def lookups(graph: FlowGraph) -> list[TableLookup]:
+    """Large tables, each with the rows that the steps look up, the largest first."""
+    calls: dict[int, list[Call]] = defaultdict(list)
+    for call in graph.calls:
+        if not call.backward and call.name in LOOKUPS and isinstance(call.argument(0), Ref):
+            calls[graph.values[call.arguments[0].value].storage].append(call)
+    told = [_lookup(graph, found) for found in calls.values()]
+    return sorted((each for each in told if each.rows >= LARGE_TABLE), key=lambda each: -each.rows * each.width)
+
+
+def _lookup(graph: FlowGraph, calls: list[Call]) -> TableLookup:
+    table = graph.values[calls[0].arguments[0].value]
+    distinct = sum(graph.values[call.arguments[1].value].distinct or 0 for call in calls)
+    gradients = [
+        graph.calls[other].seconds
+        for call in calls
+        for other in graph.backward_of.get(call.number, ())
+        if graph.calls[other].name in DENSE_GRADIENTS
+    ]
+    return TableLookup(
+        where=calls[0].where,
+        rows=table.shape[0],
+        width=table.shape[-1],
+        looked_up=distinct / max(graph.num_steps, 1),
+        trained=table.is_leaf,
+        gradient_share=graph.share(sum(gradients)),
+    )

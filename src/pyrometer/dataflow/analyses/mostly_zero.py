@@ -1,0 +1,59 @@
+"""Dense products with matrices that hold next to nothing but zeros."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pyrometer.dataflow.graph import Call, FlowGraph
+from pyrometer.dataflow.looking import MOSTLY, PRODUCTS
+from pyrometer.dataflow.report import MostlyZero
+
+MIN_SHARE = 0.02
+"""Of the operators' time of a step: less is not told."""
+
+
+def mostly_zero(graph: FlowGraph) -> list[MostlyZero]:
+    """Products with such an operand, by line, the dearest first.
+
+    What is computed from parameters may be zero today and not tomorrow, and is left out, but for one-hot rows.
+    """
+    trained = _computed_from_leaves(graph)
+    groups: dict[tuple[str | None, int | None], list[tuple[Call, int]]] = defaultdict(list)
+    for call in graph.calls:
+        if call.backward or call.optimizer or call.name not in PRODUCTS:
+            continue
+        for number in call.reads:
+            value = graph.values[number]
+            if (value.zero_share or 0.0) >= MOSTLY and (value.is_one_hot or not trained[number]):
+                groups[call.where.file, call.where.line].append((call, number))
+                break
+    told = [_mostly_zero(graph, calls) for calls in groups.values()]
+    return sorted((fact for fact in told if fact.share >= MIN_SHARE), key=lambda fact: -fact.share)
+
+
+def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]]) -> MostlyZero:
+    first, number = max(calls, key=lambda pair: pair[0].seconds)
+    seconds = sum(
+        call.seconds + sum(graph.calls[other].seconds for other in graph.backward_of.get(call.number, ()))
+        for call, _ in calls
+    )
+    value = graph.values[number]
+    return MostlyZero(
+        where=first.where,
+        shape=list(value.shape),
+        zero_share=value.zero_share or 0.0,
+        one_hot=value.is_one_hot,
+        calls_per_step=len(calls) / max(graph.num_steps, 1),
+        seconds_per_step=seconds / max(graph.num_steps, 1),
+        share=graph.share(seconds),
+    )
+
+
+def _computed_from_leaves(graph: FlowGraph) -> list[bool]:
+    """For each value whether a parameter is part of it."""
+    trained = [value.is_leaf for value in graph.values]
+    for call in graph.calls:
+        if any(trained[value] for value in call.reads):
+            for value in call.writes:
+                trained[value] = True
+    return trained

@@ -1,0 +1,88 @@
+"""Which tensors are looked at as operators read and write them, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from pyrometer.dataflow.graph import Call, Ref, Value
+from pyrometer.dataflow.sampling import (
+    MOST_COUNTED,
+    constant_tail,
+    digest,
+    distinct,
+    is_one_hot,
+    zero_share,
+)
+
+PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::addmv", "aten::_sparse_addmm"})
+LOOKUPS = frozenset({"aten::embedding", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"})
+LOSSES = frozenset({"aten::nll_loss_forward", "aten::nll_loss2d_forward"})
+MASKING = frozenset({"aten::mul", "aten::mul_", "aten::where", "aten::masked_fill", "aten::masked_fill_"})
+
+LARGE = 1 << 14
+"""Elements of a matrix; the zeros of smaller ones cost little."""
+
+MOSTLY = 0.9
+"""Share of zeros from which the rows are looked at, too."""
+
+_PLAIN = {torch.Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", torch.nn.Parameter)}
+
+
+def has_memory(tensor: object) -> bool:
+    """Whether an object is a plain dense tensor with memory of its own or of another."""
+    return (
+        isinstance(tensor, torch.Tensor)
+        and type(tensor) in _PLAIN
+        and tensor.layout == torch.strided
+        and not tensor.is_nested
+        and tensor.device.type != "meta"
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # noqa: SLF001
+    )
+
+
+def look(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:
+    """Note what the elements of some tensors of a call tell.
+
+    Args:
+        call: the call that just ran.
+        values: all so far.
+        tensors: those of the values that it read and wrote.
+    """
+    for number in call.writes:
+        if number in tensors and values[number].digest is None and values[number].numel:
+            values[number].digest = digest(tensors[number])
+    if call.backward or call.optimizer:
+        return
+    if call.name in PRODUCTS:
+        _look_at_operands(call, values, tensors)
+    elif call.name in LOOKUPS:
+        _look_at_indices(call, values, tensors)
+    elif call.name in LOSSES:
+        target = tensors[call.arguments[1].value]
+        call.kept = float((target != call.arguments[4]).float().mean()) if target.numel() else None
+    elif call.name in MASKING:
+        for number in call.reads:
+            value = values[number]
+            if value.zero_share is None and not value.is_leaf and value.numel > 1 and number in tensors:
+                value.zero_share = zero_share(tensors[number])
+
+
+def _look_at_operands(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:
+    for number in call.reads:
+        value = values[number]
+        if value.zero_share is None and value.numel >= LARGE:
+            value.zero_share = zero_share(tensors[number])
+            value.is_one_hot = value.zero_share >= MOSTLY and is_one_hot(tensors[number])
+
+
+def _look_at_indices(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:
+    index = call.arguments[1]
+    if not isinstance(index, Ref):
+        return
+    value, tensor = values[index.value], tensors[index.value]
+    if value.distinct is None and tensor.numel() <= MOST_COUNTED:
+        value.distinct = distinct(tensor)
+    if value.constant_tail is None and tensor.dim() == 2 and tensor.numel():
+        value.constant_tail = constant_tail(tensor)

@@ -1,0 +1,367 @@
+"""Records the operators of a few steps, with the values that they read and write."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from pyrometer.dataflow.graph import Call, FlowGraph, Ref, Value
+from pyrometer.dataflow.looking import has_memory, look
+from pyrometer.place import Place
+from pyrometer.workload.whereabouts.autograd_sequence import current_node, last_number
+from pyrometer.workload.whereabouts.dispatch import DispatchMode
+from pyrometer.workload.whereabouts.lines import site_of
+from pyrometer.workload.whereabouts.modules import ModuleStack
+from pyrometer.workload.whereabouts.nearest import nearest_point
+
+MOST_CALLS = 40_000
+"""Operators that are kept; a step with more is not recorded to its end."""
+
+ESCAPES = frozenset({"numpy", "__array__", "tolist", "data_ptr", "untyped_storage", "__reduce_ex__", "__dlpack__", "share_memory_"})
+"""Methods that read a tensor without an operator."""
+
+OVERWRITING = frozenset({"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_", "aten::bernoulli_"})
+"""Operators that read nothing of what they write over."""
+
+Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""Offset, sizes and strides: what a view sees of its memory."""
+
+
+class _Memory:
+    """A storage, by a reference that keeps its address from being used again, and what is known to lie in it."""
+
+    def __init__(self, number: int, storage: torch.UntypedStorage) -> None:
+        self.number = number
+        self.reference = StorageWeakRef(storage)
+        self.known: dict[Key, int] = {}
+        self.last_written: int | None = None
+
+
+class _Seen(NamedTuple):
+    """An operator that ran; `read` holds the tensors of the values that it was given."""
+
+    operator: Any
+    arguments: tuple[Any, ...]
+    read: dict[int, torch.Tensor]
+    written: list[torch.Tensor]
+    result: Any
+
+
+class _Here(NamedTuple):
+    """Where an operator ran: its line, whether it computes a gradient, the autograd node, and the call of the forward pass."""
+
+    where: Place
+    backward: bool
+    node: str | None
+    forward: int | None
+
+
+class Recorder:
+    """Records what runs in `recording`, step by step; `graph` holds it afterwards.
+
+    Args:
+        clock: gives seconds.
+        settle: waits until what was launched on a device is done.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.perf_counter, settle: Callable[[], None] = lambda: None
+    ) -> None:
+        self.graph = FlowGraph()
+        self._clock = clock
+        self._settle = settle
+        self._memories: dict[int, _Memory] = {}
+        self._number_of_memories = 0
+        self._forward: dict[int, int] = {}
+        self._leaves: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._updated: set[int] = set()
+        self._modules = ModuleStack(lambda model: self._modules.know(model))
+        self._in_optimizer = 0
+        self._paused = False
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record the operators of one step; modes and hooks are gone at the end, also on exceptions."""
+        hooks = [
+            register_optimizer_step_pre_hook(self._optimizer_begins),
+            register_optimizer_step_post_hook(self._optimizer_ends),
+        ]
+        self.graph.step_seconds.append(0.0)
+        try:
+            with self._modules.followed(), _Escapes(self), _Operators(self):
+                yield
+        finally:
+            self._in_optimizer = 0
+            for hook in hooks:
+                hook.remove()
+            self._forward.clear()
+
+    def returned(self, output: Any) -> None:
+        """Note what a step returns: somebody may read it."""
+        self.escape(pytree.tree_leaves(output))
+
+    def finish(self) -> FlowGraph:
+        """The graph, with what is still held after the last step."""
+        unwanted = self._gradients_of_nobody()
+        for address, memory in self._memories.items():
+            if not memory.reference.expired() and address not in unwanted:
+                for number in {*memory.known.values(), memory.last_written} - {None}:
+                    self.graph.values[number].is_alive = True
+        self._leaves.clear()
+        self._memories.clear()
+        return self.graph
+
+    def _gradients_of_nobody(self) -> set[int]:
+        """Memory of gradients of leaves that none of the optimizers holds, where one made a step."""
+        if not self._updated:
+            return set()
+        leaves = [leaf() for leaf in self._leaves.values()]
+        return {
+            leaf.grad.untyped_storage()._cdata  # noqa: SLF001 - the address is public nowhere else
+            for leaf in leaves
+            if leaf is not None and id(leaf) not in self._updated and leaf.grad is not None and has_memory(leaf.grad)
+        }
+
+    def escape(self, tensors: Sequence[Any]) -> None:
+        """Note that these are read by something that is no operator."""
+        with self._resting():
+            for tensor in tensors:
+                if has_memory(tensor):
+                    self.graph.values[self._value_of(tensor)].is_escaped = True
+
+    def saw(self, operator: Any, args: Any, named: Any, run: Callable[[], Any]) -> Any:
+        """Run an operator, and record it."""
+        if self._paused or len(self.graph.calls) >= MOST_CALLS:
+            self.graph.complete = self.graph.complete and self._paused
+            return run()
+        with self._resting():
+            given: dict[int, int] = {}
+            tensors = []
+            for leaf in pytree.arg_tree_leaves(*args, **named):
+                if has_memory(leaf):
+                    given[id(leaf)] = self._value_of(leaf)
+                    tensors.append(leaf)
+                elif isinstance(leaf, torch.Tensor):
+                    self.graph.complete = False
+            values = [given[id(tensor)] for tensor in tensors]
+        self._settle()
+        began = self._clock()
+        result = run()
+        self._settle()
+        spent = self._clock() - began
+        here = self._here(len(self.graph.calls))
+        with self._resting():
+            arguments = tuple(_referred(each, given) for each in (*args, *named.values()))
+            seen = _Seen(operator, arguments, dict(zip(values, tensors, strict=True)), _written(operator, args, named), result)
+            self._note(seen, given, here, spent)
+        return result
+
+    def _note(self, seen: _Seen, given: dict[int, int], here: _Here, spent: float) -> None:
+        number, values = len(self.graph.calls), self.graph.values
+        where, backward, node, forward = here
+        overwritten = {given[id(tensor)] for tensor in seen.written if _is_overwritten(seen.operator, tensor)}
+        writes = [self._make(tensor, number, keeps=given[id(tensor)] not in overwritten) for tensor in seen.written]
+        changed = {id(tensor) for tensor in seen.written}
+        read = {values[value].storage for value in seen.read}
+        tensors = dict(seen.read)
+        for tensor in pytree.tree_leaves(seen.result):
+            if has_memory(tensor) and id(tensor) not in changed:
+                is_view = self._memory_of(tensor).number in read
+                writes.append(self._viewed(tensor, number) if is_view else self._make(tensor, number))
+                tensors[writes[-1]] = tensor
+        call = Call(
+            number=number,
+            step=len(self.graph.step_seconds) - 1,
+            name=_name_of(seen.operator),
+            arguments=seen.arguments,
+            reads=tuple(value for value in seen.read if value not in overwritten),
+            writes=tuple(writes),
+            mutates=bool(seen.written),
+            where=where,
+            caller=_here_in_code() if backward else None,
+            backward=backward,
+            node=node,
+            forward=forward,
+            seconds=spent,
+            optimizer=self._in_optimizer > 0,
+        )
+        self.graph.calls.append(call)
+        self.graph.step_seconds[-1] += spent
+        look(call, values, tensors)
+
+    def _here(self, number: int) -> _Here:
+        node = current_node()
+        if node is not None and not torch.is_grad_enabled():
+            forward = self._forward.get(node[0])
+            where = self.graph.calls[forward].where if forward is not None else Place()
+            return _Here(where, True, node[1], forward)
+        made = last_number() if torch.is_grad_enabled() else None
+        if made is not None:
+            self._forward.setdefault(made, number)
+        where = _here_in_code() or Place()
+        where = msgspec.structs.replace(where, module=self._modules.innermost)
+        return _Here(where, False, None if node is None else node[1], None)
+
+    def _memory_of(self, tensor: torch.Tensor) -> _Memory:
+        storage = tensor.untyped_storage()
+        memory = self._memories.get(storage._cdata)  # noqa: SLF001 - the address is public nowhere else
+        if memory is None:
+            memory = _Memory(self._number_of_memories, storage)
+            self._memories[storage._cdata] = memory  # noqa: SLF001
+            self._number_of_memories += 1
+        return memory
+
+    def _value_of(self, tensor: torch.Tensor) -> int:
+        """What a tensor holds now."""
+        memory, key = self._memory_of(tensor), _key_of(tensor)
+        number = memory.known.get(key)
+        if number is None:
+            number = memory.known[key] = self._new(tensor, memory, base=memory.last_written)
+            if memory.last_written is None:
+                memory.last_written = number
+        return number
+
+    def _viewed(self, tensor: torch.Tensor, maker: int) -> int:
+        """A view that an operator made; its memory stays as it was."""
+        memory = self._memory_of(tensor)
+        number = memory.known[_key_of(tensor)] = self._new(tensor, memory, maker=maker)
+        return number
+
+    def _make(self, tensor: torch.Tensor, maker: int, *, keeps: bool = False) -> int:
+        """What an operator wrote; `keeps`: something of what was there before is still there."""
+        memory = self._memory_of(tensor)
+        number = self._new(tensor, memory, maker=maker, base=memory.last_written if keeps else None)
+        memory.known = {_key_of(tensor): number}
+        memory.last_written = number
+        return number
+
+    def _new(
+        self, tensor: torch.Tensor, memory: _Memory, *, maker: int | None = None, base: int | None = None
+    ) -> int:
+        is_leaf = maker is None and tensor.requires_grad and tensor.is_leaf
+        if is_leaf:
+            self._leaves.setdefault(id(tensor), weakref.ref(tensor))
+        value = Value(
+            number=len(self.graph.values),
+            storage=memory.number,
+            shape=tuple(tensor.shape),
+            dtype=str(tensor.dtype).removeprefix("torch."),
+            maker=maker,
+            base=base,
+            is_leaf=is_leaf,
+        )
+        self.graph.values.append(value)
+        return value.number
+
+    @contextlib.contextmanager
+    def _resting(self) -> Iterator[None]:
+        """Take no notice of what is computed meanwhile."""
+        before, self._paused = self._paused, True
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self._paused = before
+
+    def _optimizer_begins(self, optimizer: Any, _args: Any, _named: Any) -> None:
+        self._in_optimizer += 1
+        self._updated.update(id(each) for group in optimizer.param_groups for each in group["params"])
+
+    def _optimizer_ends(self, _optimizer: Any, _args: Any, _named: Any) -> None:
+        self._in_optimizer -= 1
+
+
+class _Operators(DispatchMode):
+    """Sees every operator, and those that one made of others is made of."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._recorder = recorder
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if torch.is_inference_mode_enabled() and _is_composite(func):
+            with self:
+                result = func.decompose(*args, **named)
+            if result is not NotImplemented:
+                return result
+        return self._recorder.saw(func, args, named, lambda: func(*args, **named))
+
+
+class _Escapes(TorchFunctionMode):
+    """Sees what reads tensors without an operator."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in ESCAPES:
+            self._recorder.escape(args[:1])
+        return func(*args, **(kwargs or {}))
+
+
+def _here_in_code() -> Place | None:
+    point = nearest_point()
+    if point is None:
+        return None
+    site = site_of(point)
+    return Place(file=site.file, line=site.line, function=site.function)
+
+
+def _key_of(tensor: torch.Tensor) -> Key:
+    return tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+
+
+def _referred(argument: Any, given: dict[int, int]) -> Any:
+    """An argument with a `Ref` for each tensor."""
+    if isinstance(argument, torch.Tensor):
+        return Ref(given[id(argument)]) if id(argument) in given else None
+    if isinstance(argument, (list, tuple)):
+        return tuple(_referred(each, given) for each in argument)
+    return argument
+
+
+def _written(operator: Any, args: Sequence[Any], named: dict[str, Any]) -> list[torch.Tensor]:
+    """The arguments that an operator writes to."""
+    found: list[Any] = []
+    for position, name in _mutable(operator):
+        argument = args[position] if position < len(args) else named.get(name)
+        found += argument if isinstance(argument, (list, tuple)) else [argument]
+    return [tensor for tensor in found if has_memory(tensor)]
+
+
+@cache
+def _mutable(operator: Any) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (position, argument.name)
+        for position, argument in enumerate(operator._schema.arguments)  # noqa: SLF001 - part of torch.library's documentation
+        if argument.alias_info is not None and argument.alias_info.is_write
+    )
+
+
+def _is_overwritten(operator: Any, tensor: torch.Tensor) -> bool:
+    """Whether nothing is left of what was in the whole memory of a written argument."""
+    whole = tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+    return whole and _name_of(operator) in OVERWRITING
+
+
+@cache
+def _is_composite(operator: Any) -> bool:
+    return bool(operator._can_decompose())  # noqa: SLF001
+
+
+@cache
+def _name_of(operator: Any) -> str:
+    return str(operator.name()).partition(".")[0]

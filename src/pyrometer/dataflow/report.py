@@ -1,0 +1,81 @@
+"""What the flow of values between operators tells of work that nobody needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pyrometer.place import Place
+from pyrometer.quantity import Ratio, Seconds
+from pyrometer.record import Record, doc
+
+
+class Unread(Record, frozen=True, kw_only=True):
+    """Results that nobody reads before they are gone."""
+
+    where: Annotated[Place, doc("of the dearest operator; of gradients where the backward pass is asked for")]
+    what: Literal["gradients", "results"]
+    operators: Annotated[list[str], doc("the dearest first")]
+    calls_per_step: float
+    seconds_per_step: Annotated[Seconds, doc("of these operators, as recorded")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+    num_leaves: Annotated[int, doc("parameters and other leaves whose gradients these are; 0 for results")] = 0
+
+
+class PartlyUsed(Record, frozen=True, kw_only=True):
+    """Operators whose results are only read in part."""
+
+    where: Annotated[Place, doc("of the dearest operator")]
+    selected: Annotated[Place, doc("where a part is selected")]
+    by: Annotated[str, doc("the operator that selects")]
+    used: Annotated[Ratio, doc("share of the dearest operator's result that is read")]
+    operators: Annotated[list[str], doc("the dearest first")]
+    seconds_per_step: Annotated[Seconds, doc("for the part that is not read")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
+class MostlyZero(Record, frozen=True, kw_only=True):
+    """A matrix that is multiplied densely, and holds next to nothing but zeros."""
+
+    where: Annotated[Place, doc("of the product")]
+    shape: list[int]
+    zero_share: Ratio
+    one_hot: Annotated[bool, doc("each row that was looked at holds a single 1")]
+    calls_per_step: float
+    seconds_per_step: Annotated[Seconds, doc("of the products, and of those in the backward pass")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
+class ConstantTail(Record, frozen=True, kw_only=True):
+    """Indices into a table whose last columns hold one value in every row."""
+
+    where: Annotated[Place, doc("where they are made, as far as that is in the step; else where they are looked up")]
+    shape: list[int]
+    tail: Annotated[float, doc("columns that are constant, on average over the steps")]
+    fewest: Annotated[int, doc("in any step")]
+    num_steps: int
+    share: Annotated[Ratio, doc("of the operators' time of a step: those on tensors with that many columns")]
+
+
+class TableLookup(Record, frozen=True, kw_only=True):
+    """Rows of a table that the steps look up."""
+
+    where: Place
+    rows: int
+    width: int
+    looked_up: Annotated[float, doc("different rows in a step, on average")]
+    trained: Annotated[bool, doc("it wants gradients")]
+    gradient_share: Annotated[Ratio, doc("its dense gradient, of the operators' time of a step")]
+
+
+class DataflowReport(Record, frozen=True, kw_only=True):
+    """Work that nobody needs, by what reads what in a few recorded steps."""
+
+    num_steps: int
+    calls_per_step: float
+    step_operator_s: Annotated[Seconds, doc("of all operators of the fastest recorded step")]
+    unread: list[Unread] = []
+    partly_used: list[PartlyUsed] = []
+    mostly_zero: list[MostlyZero] = []
+    constant_tails: list[ConstantTail] = []
+    lookups: list[TableLookup] = []
+    notes: Annotated[list[str], doc("what could not be followed")] = []
