@@ -21,10 +21,15 @@ ELEMENTWISE = frozenset(
         native_dropout bernoulli detach alias lift_fresh nan_to_num fmod remainder contiguous log_sigmoid_forward
         """)
 )
-RESHAPING = frozenset(f"aten::{name}" for name in words("view _unsafe_view reshape unsqueeze squeeze flatten unflatten _reshape_alias"))
+RESHAPING = frozenset(
+    f"aten::{name}"
+    for name in words("view _unsafe_view reshape unsqueeze squeeze flatten unflatten _reshape_alias")
+)
 REDUCING = frozenset(
     f"aten::{name}"
-    for name in words("sum mean amax amin argmax argmin max min any all var std prod logsumexp norm linalg_vector_norm var_mean")
+    for name in words(
+        "sum mean amax amin argmax argmin max min any all var std prod logsumexp norm linalg_vector_norm var_mean"
+    )
 )
 SPATIAL = frozenset(
     f"aten::{name}"
@@ -35,7 +40,9 @@ SPATIAL = frozenset(
 )
 ATTENTION = frozenset(
     f"aten::_scaled_dot_product_{name}"
-    for name in words("flash_attention_for_cpu flash_attention efficient_attention attention_math cudnn_attention fused_attention_overrideable")
+    for name in words(
+        "flash_attention_for_cpu flash_attention efficient_attention attention_math cudnn_attention fused_attention_overrideable"
+    )
 )
 MASKED_OUT = 0.5
 """Share of zeros in a mask from which it selects."""
@@ -173,7 +180,10 @@ def _permuted(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
 
 
 def _expanded(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
-    yield call.reads[0], broadcast(demand, graph.values[call.writes[0]].shape, graph.values[call.reads[0]].shape)
+    yield (
+        call.reads[0],
+        broadcast(demand, graph.values[call.writes[0]].shape, graph.values[call.reads[0]].shape),
+    )
 
 
 def _joined(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
@@ -242,12 +252,23 @@ def _selection(graph: FlowGraph, call: Call, demand: Demand | None, result: int)
         return source.number, own if share < 1 else None
     origin = own if share < inner.share else inner
     return source.number, Demand(
-        own.dims | inner.dims if share < 1 else inner.dims, share * inner.share, origin.origin, own.regular and inner.regular
+        own.dims | inner.dims if share < 1 else inner.dims,
+        share * inner.share,
+        origin.origin,
+        own.regular and inner.regular,
     )
 
 
 REGULAR = frozenset(
-    ["aten::select", "aten::slice", "aten::split", "aten::split_with_sizes", "aten::unbind", "aten::diagonal", "aten::narrow"]
+    [
+        "aten::select",
+        "aten::slice",
+        "aten::split",
+        "aten::split_with_sizes",
+        "aten::unbind",
+        "aten::diagonal",
+        "aten::narrow",
+    ]
 )
 Selected = tuple[set[int], float, Callable[[int], int]]
 
@@ -270,7 +291,11 @@ def _diagonal(graph: FlowGraph, call: Call, result: Value) -> Selected:
     dims = {call.argument(2, 0) % len(shape), call.argument(3, 1) % len(shape)}
     left = [dim for dim in range(len(shape)) if dim not in dims]
     first = min(dims)
-    return dims, result.numel / max(graph.values[call.reads[0]].numel, 1), lambda each: left[each] if each < len(left) else first
+    return (
+        dims,
+        result.numel / max(graph.values[call.reads[0]].numel, 1),
+        lambda each: left[each] if each < len(left) else first,
+    )
 
 
 def _index(graph: FlowGraph, call: Call, result: Value) -> Selected | None:
@@ -338,10 +363,20 @@ def _masked(graph: FlowGraph, call: Call, demand: Demand | None) -> Iterator[Ask
     for number in call.reads:
         mask = graph.values[number]
         rows = [i for i, size in enumerate(mask.shape) if size > 1]
-        if (mask.zero_share or 0.0) < MASKED_OUT or mask.numel >= graph.values[call.writes[0]].numel or not rows:
+        if (
+            (mask.zero_share or 0.0) < MASKED_OUT
+            or mask.numel >= graph.values[call.writes[0]].numel
+            or not rows
+        ):
             continue
         shift = len(shape) - len(mask.shape)
-        own = Demand(frozenset(i + shift for i in rows), 1 - (mask.zero_share or 0.0), call.number, regular=False)
+        own = Demand(
+            frozenset(i + shift for i in rows), 1 - (mask.zero_share or 0.0), call.number, regular=False
+        )
         for other in call.reads:
-            if other != number and graph.values[other].shape == shape and (demand is None or demand.dims == own.dims):
+            if (
+                other != number
+                and graph.values[other].shape == shape
+                and (demand is None or demand.dims == own.dims)
+            ):
                 yield other, own

@@ -16,7 +16,17 @@ from pyrometer.dataflow.sampling import (
     zero_share,
 )
 
-PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::addmv", "aten::_sparse_addmm"})
+PRODUCTS = frozenset(
+    {
+        "aten::mm",
+        "aten::addmm",
+        "aten::bmm",
+        "aten::baddbmm",
+        "aten::mv",
+        "aten::addmv",
+        "aten::_sparse_addmm",
+    }
+)
 LOOKUPS = frozenset({"aten::embedding", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"})
 LOSSES = frozenset({"aten::nll_loss_forward", "aten::nll_loss2d_forward"})
 MASKING = frozenset({"aten::mul", "aten::mul_", "aten::where", "aten::masked_fill", "aten::masked_fill_"})

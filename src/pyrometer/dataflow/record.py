@@ -87,5 +87,6 @@ def _at_once() -> None:
 def _is_compiled(session: Session) -> bool:
     model: Any = getattr(session, "model", None)
     return isinstance(model, nn.Module) and any(
-        hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None for part in model.modules()
+        hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None
+        for part in model.modules()
     )

@@ -28,10 +28,31 @@ from pyrometer.workload.whereabouts.nearest import nearest_point
 MOST_CALLS = 40_000
 """Operators that are kept; a step with more is not recorded to its end."""
 
-ESCAPES = frozenset({"numpy", "__array__", "tolist", "data_ptr", "untyped_storage", "__reduce_ex__", "__dlpack__", "share_memory_"})
+ESCAPES = frozenset(
+    {
+        "numpy",
+        "__array__",
+        "tolist",
+        "data_ptr",
+        "untyped_storage",
+        "__reduce_ex__",
+        "__dlpack__",
+        "share_memory_",
+    }
+)
 """Methods that read a tensor without an operator."""
 
-OVERWRITING = frozenset({"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_", "aten::bernoulli_"})
+OVERWRITING = frozenset(
+    {
+        "aten::copy_",
+        "aten::fill_",
+        "aten::zero_",
+        "aten::normal_",
+        "aten::uniform_",
+        "aten::random_",
+        "aten::bernoulli_",
+    }
+)
 """Operators that read nothing of what they write over."""
 
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -113,6 +134,7 @@ class Recorder:
 
     def finish(self) -> FlowGraph:
         """The graph, with what is still held after the last step."""
+        self.graph.held = self._held()
         unwanted = self._gradients_of_nobody()
         for address, memory in self._memories.items():
             if not memory.reference.expired() and address not in unwanted:
@@ -122,6 +144,17 @@ class Recorder:
         self._memories.clear()
         return self.graph
 
+    def _held(self) -> set[int]:
+        """Memory of what belongs to the modules that ran."""
+        parts = self._modules.known
+        tensors = (
+            tensor
+            for part in parts
+            for tensor in (*part.parameters(False), *part.buffers(False), *vars(part).values())
+        )
+        addresses = {tensor.untyped_storage()._cdata for tensor in tensors if has_memory(tensor)}  # noqa: SLF001
+        return {memory.number for address, memory in self._memories.items() if address in addresses}
+
     def _gradients_of_nobody(self) -> set[int]:
         """Memory of gradients of leaves that none of the optimizers holds, where one made a step."""
         if not self._updated:
@@ -130,7 +163,10 @@ class Recorder:
         return {
             leaf.grad.untyped_storage()._cdata  # noqa: SLF001 - the address is public nowhere else
             for leaf in leaves
-            if leaf is not None and id(leaf) not in self._updated and leaf.grad is not None and has_memory(leaf.grad)
+            if leaf is not None
+            and id(leaf) not in self._updated
+            and leaf.grad is not None
+            and has_memory(leaf.grad)
         }
 
     def escape(self, tensors: Sequence[Any]) -> None:
@@ -163,7 +199,13 @@ class Recorder:
         here = self._here(len(self.graph.calls))
         with self._resting():
             arguments = tuple(_referred(each, given) for each in (*args, *named.values()))
-            seen = _Seen(operator, arguments, dict(zip(values, tensors, strict=True)), _written(operator, args, named), result)
+            seen = _Seen(
+                operator,
+                arguments,
+                dict(zip(values, tensors, strict=True)),
+                _written(operator, args, named),
+                result,
+            )
             self._note(seen, given, here, spent)
         return result
 
@@ -171,7 +213,9 @@ class Recorder:
         number, values = len(self.graph.calls), self.graph.values
         where, backward, node, forward = here
         overwritten = {given[id(tensor)] for tensor in seen.written if _is_overwritten(seen.operator, tensor)}
-        writes = [self._make(tensor, number, keeps=given[id(tensor)] not in overwritten) for tensor in seen.written]
+        writes = [
+            self._make(tensor, number, keeps=given[id(tensor)] not in overwritten) for tensor in seen.written
+        ]
         changed = {id(tensor) for tensor in seen.written}
         read = {values[value].storage for value in seen.read}
         tensors = dict(seen.read)
@@ -260,6 +304,7 @@ class Recorder:
             maker=maker,
             base=base,
             is_leaf=is_leaf,
+            layout=_key_of(tensor),
         )
         self.graph.values.append(value)
         return value.number

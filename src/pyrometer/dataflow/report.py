@@ -18,7 +18,9 @@ class Unread(Record, frozen=True, kw_only=True):
     calls_per_step: float
     seconds_per_step: Annotated[Seconds, doc("of these operators, as recorded")]
     share: Annotated[Ratio, doc("of the operators' time of a step")]
-    num_leaves: Annotated[int, doc("parameters and other leaves whose gradients these are; 0 for results")] = 0
+    num_leaves: Annotated[
+        int, doc("parameters and other leaves whose gradients these are; 0 for results")
+    ] = 0
 
 
 class PartlyUsed(Record, frozen=True, kw_only=True):
@@ -48,7 +50,9 @@ class MostlyZero(Record, frozen=True, kw_only=True):
 class ConstantTail(Record, frozen=True, kw_only=True):
     """Indices into a table whose last columns hold one value in every row."""
 
-    where: Annotated[Place, doc("where they are made, as far as that is in the step; else where they are looked up")]
+    where: Annotated[
+        Place, doc("where they are made, as far as that is in the step; else where they are looked up")
+    ]
     shape: list[int]
     tail: Annotated[float, doc("columns that are constant, on average over the steps")]
     fewest: Annotated[int, doc("in any step")]
@@ -67,6 +71,24 @@ class TableLookup(Record, frozen=True, kw_only=True):
     gradient_share: Annotated[Ratio, doc("its dense gradient, of the operators' time of a step")]
 
 
+class Repeated(Record, frozen=True, kw_only=True):
+    """Results that were there already: computed again from the same values by the same operators."""
+
+    where: Annotated[Place, doc("of the dearest operator")]
+    since: Annotated[
+        Literal["same step", "step before"],
+        doc(
+            "whether the step itself computed them before, or the one before, of constants and the model's own values"
+        ),
+    ]
+    operators: Annotated[list[str], doc("the dearest first")]
+    results: Annotated[int, doc("different ones")]
+    calls_per_step: Annotated[float, doc("of the dearest operator that were needless")]
+    seconds_per_step: Annotated[Seconds, doc("of the needless operators, with their backward pass")]
+    of_line: Annotated[Ratio, doc("of what all operators of the line take")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
 class DataflowReport(Record, frozen=True, kw_only=True):
     """Work that nobody needs, by what reads what in a few recorded steps."""
 
@@ -78,4 +100,5 @@ class DataflowReport(Record, frozen=True, kw_only=True):
     mostly_zero: list[MostlyZero] = []
     constant_tails: list[ConstantTail] = []
     lookups: list[TableLookup] = []
+    repeated: list[Repeated] = []
     notes: Annotated[list[str], doc("what could not be followed")] = []

@@ -79,7 +79,5 @@ def _sample(tensor: torch.Tensor, most: int) -> torch.Tensor:
     if tensor.numel() <= most:
         return tensor.flatten()
     generator = torch.Generator(device=tensor.device).manual_seed(1)
-    at = [
-        torch.randint(size, (most,), generator=generator, device=tensor.device) for size in tensor.shape
-    ]
+    at = [torch.randint(size, (most,), generator=generator, device=tensor.device) for size in tensor.shape]
     return tensor[tuple(at)]

@@ -39,7 +39,9 @@ def _tail(graph: FlowGraph, calls: list[Call]) -> ConstantTail | None:
     steps = len({call.step for call in calls})
     if mean < MIN_TAIL * columns or steps < graph.num_steps or _is_one_batch(tails, graph):
         return None
-    seconds = sum(call.seconds for call in graph.calls if _has_columns(graph, call, columns, values[0].shape[0]))
+    seconds = sum(
+        call.seconds for call in graph.calls if _has_columns(graph, call, columns, values[0].shape[0])
+    )
     maker = next((graph.calls[value.maker] for value in values if value.maker is not None), None)
     return ConstantTail(
         where=calls[0].where if maker is None or maker.where.file is None else maker.where,

@@ -21,7 +21,9 @@ def lookups(graph: FlowGraph) -> list[TableLookup]:
         if not call.backward and call.name in LOOKUPS and isinstance(call.argument(0), Ref):
             calls[graph.values[call.arguments[0].value].storage].append(call)
     told = [_lookup(graph, found) for found in calls.values()]
-    return sorted((each for each in told if each.rows >= LARGE_TABLE), key=lambda each: -each.rows * each.width)
+    return sorted(
+        (each for each in told if each.rows >= LARGE_TABLE), key=lambda each: -each.rows * each.width
+    )
 
 
 def _lookup(graph: FlowGraph, calls: list[Call]) -> TableLookup:

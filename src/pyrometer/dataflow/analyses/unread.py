@@ -99,7 +99,9 @@ def _leaves(graph: FlowGraph, calls: Iterable[Call]) -> int:
     """Leaves that the forward calls of these read."""
     forward = {call.forward for call in calls if call.forward is not None}
     read = {value for number in forward for value in graph.calls[number].reads}
-    return len({_root(graph, value) for value in read} & {value.number for value in graph.values if value.is_leaf})
+    return len(
+        {_root(graph, value) for value in read} & {value.number for value in graph.values if value.is_leaf}
+    )
 
 
 def _root(graph: FlowGraph, number: int) -> int:

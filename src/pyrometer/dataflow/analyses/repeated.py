@@ -1,0 +1,208 @@
+"""Operators that compute what was computed before: from the same values, by the same operator.
+
+Each value has a name for what it is made of: one from outside is itself, as long as nothing is written into it; what an operator
+made of values is the operator, its arguments and their names. Two results with one name are the same, unless chance is at
+work, of which the digests tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from pyrometer.dataflow.graph import Call, FlowGraph, Ref
+from pyrometer.dataflow.report import Repeated
+from pyrometer.dataflow.sampling import DIGESTED
+from pyrometer.quantity import Seconds
+
+Since = Literal["same step", "step before"]
+
+MIN_SHARE = 0.02
+"""Of the operators' time of a step: less is not told."""
+
+UNKNOWN = re.compile(
+    r"rand|normal|bernoulli|dropout|multinomial|uniform|exponential|cauchy|geometric|poisson|^aten::empty|_empty|resize_"
+)
+"""Names of operators whose results chance decides, or whatever lay in memory."""
+
+CHANGING_VIEW = re.compile(r"conj|neg|imag")
+"""Views that show something else than what lies in memory."""
+
+FROM_HOST = frozenset({"aten::lift_fresh", "aten::lift_fresh_copy"})
+"""What makes a tensor of numbers of the host."""
+
+
+class _Name(NamedTuple):
+    """What a value is made of.
+
+    Attributes:
+        number: equal for values that are made of the same.
+        lasting: of constants, sizes, and of parameters and buffers of the model that nobody changes.
+        whole: the same of all that lies in its memory, in which `layout` is its part.
+    """
+
+    number: int
+    lasting: bool
+    whole: int | None = None
+    layout: tuple[Any, ...] = ()
+
+
+def repeated(graph: FlowGraph) -> list[Repeated]:
+    """What a step computes again, by line; the dearest first."""
+    again: dict[tuple[str | None, int | None, Since], list[tuple[Call, Seconds]]] = defaultdict(list)
+    others: dict[tuple[str | None, int | None, Since], set[int]] = defaultdict(set)
+    for call, since, name in _Names(graph).repeated():
+        place = (call.where.file, call.where.line, since)
+        after = sum(graph.calls[other].seconds for other in graph.backward_of.get(call.number, ()))
+        again[place].append((call, call.seconds + after))
+        others[place].add(name)
+    whole: dict[tuple[str | None, int | None], Seconds] = defaultdict(float)
+    for call in graph.calls:
+        if not call.optimizer:
+            line = call.where.file, call.where.line
+            whole[line] += call.seconds
+    facts = [
+        _fact(graph, spent, place[2], len(others[place]), whole[place[:2]]) for place, spent in again.items()
+    ]
+    return sorted((fact for fact in facts if fact.share >= MIN_SHARE), key=lambda fact: -fact.share)
+
+
+def _fact(
+    graph: FlowGraph, spent: list[tuple[Call, Seconds]], since: Since, results: int, spent_in_line: Seconds
+) -> Repeated:
+    by_name: dict[str, Seconds] = defaultdict(float)
+    for call, seconds in spent:
+        by_name[call.name] += seconds
+    dearest, _ = max(spent, key=lambda each: each[1])
+    total = sum(by_name.values())
+    steps = max(graph.num_steps - (since == "step before"), 1)
+    names = sorted(by_name, key=lambda name: -by_name[name])
+    return Repeated(
+        where=dearest.where,
+        since=since,
+        operators=names[:5],
+        results=results,
+        calls_per_step=sum(call.name == names[0] for call, _ in spent) / steps,
+        seconds_per_step=total / steps,
+        of_line=min(1.0, total * graph.num_steps / steps / spent_in_line),
+        share=graph.share(total * graph.num_steps / steps),
+    )
+
+
+class _Names:
+    """Names the values of a graph, call by call."""
+
+    def __init__(self, graph: FlowGraph) -> None:
+        self._graph = graph
+        self._numbers: dict[Hashable, int] = {}
+        self._names: dict[int, _Name] = {}
+        self._changed = self._changed_by_inputs()
+
+    def repeated(self) -> Iterator[tuple[Call, Since, int]]:
+        """The calls that compute something again: what was computed in the same step, or before it and lasts; with its name."""
+        first: dict[int, Call] = {}
+        for call in self._graph.calls:
+            name = self._name_of_call(call)
+            if name is None:
+                continue
+            before = first.get(name.number)
+            if before is None or not self._is_same(before, call):
+                first[name.number] = call
+            elif before.step == call.step or name.lasting:
+                if self._is_work(call):
+                    yield call, "same step" if before.step == call.step else "step before", name.number
+            else:
+                first[name.number] = call
+
+    def _is_work(self, call: Call) -> bool:
+        """Whether a call does something, forward, whose result nobody changes afterwards."""
+        if call.backward or call.optimizer or call.node is not None or self._graph.is_view(call):
+            return False
+        return not any(self._graph.values[value].storage in self._changed for value in call.writes)
+
+    def _is_same(self, one: Call, other: Call) -> bool:
+        """Whether the samples of the results say the same."""
+        pairs = zip(one.writes, other.writes, strict=False)
+        return all(self._graph.values[a].digest == self._graph.values[b].digest for a, b in pairs)
+
+    def _changed_by_inputs(self) -> set[int]:
+        """Memory into which something is written that is not the same each time."""
+        changed = set()
+        for call in self._graph.calls:
+            name = self._name_of_call(call)
+            if call.mutates and (name is None or not name.lasting):
+                changed |= {self._graph.values[value].storage for value in call.writes}
+        return changed
+
+    def _name_of_call(self, call: Call) -> _Name | None:
+        """The name of what a call computes; none of what has no result, or one that chance decides."""
+        if not call.writes or UNKNOWN.search(call.name):
+            return None
+        first = call.writes[0]
+        if first in self._names:
+            return self._named(call)
+        name = self._named(call)
+        seen = (
+            self._names[call.reads[0]]
+            if self._graph.is_view(call) and not CHANGING_VIEW.search(call.name)
+            else None
+        )
+        for position, value in enumerate(call.writes):
+            layout = self._graph.values[value].layout
+            if seen is None:
+                number = self._number((name.number, position))
+                self._names[value] = _Name(number, name.lasting, number, layout)
+            else:
+                self._names[value] = self._part(seen, layout, self._graph.values[value].dtype)
+        return name
+
+    def _part(self, seen: _Name, layout: tuple[Any, ...], dtype: str) -> _Name:
+        """Of what a view shows; views of views are views of the whole, and one that shows the same is the same."""
+        if layout == seen.layout:
+            return seen
+        return _Name(self._number((seen.whole, layout, dtype)), seen.lasting, seen.whole, layout)
+
+    def _named(self, call: Call) -> _Name:
+        host = self._from_host(call)
+        if host is not None:
+            return host
+        reads = {value: self._name(value) for value in call.reads}
+        arguments = tuple(_spelled(each, reads) for each in call.arguments)
+        bases = tuple(self._name(base).number for base in self._bases(call))
+        lasting = all(name.lasting for name in reads.values())
+        return _Name(self._number((call.name, arguments, bases)), lasting)
+
+    def _bases(self, call: Call) -> Iterator[int]:
+        for value in call.writes:
+            base = self._graph.values[value].base
+            if call.mutates and base is not None:
+                yield base
+
+    def _from_host(self, call: Call) -> _Name | None:
+        """Of few numbers that come from the host the digest tells all."""
+        value = self._graph.values[call.writes[0]]
+        if call.name not in FROM_HOST or value.numel > DIGESTED or value.digest is None:
+            return None
+        return _Name(self._number((call.name, value.shape, value.dtype, value.digest)), lasting=True)
+
+    def _name(self, number: int) -> _Name:
+        if number not in self._names:
+            value = self._graph.values[number]
+            lasting = value.base is None and value.storage in self._graph.held
+            name = self._number(("value", number))
+            self._names[number] = _Name(name, lasting, name, value.layout)
+        return self._names[number]
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _spelled(argument: Any, reads: dict[int, _Name]) -> Hashable:
+    """An argument as a part of a name; one that is only written over says nothing."""
+    if isinstance(argument, Ref):
+        return reads[argument.value].number if argument.value in reads else None
+    if isinstance(argument, tuple):
+        return tuple(_spelled(each, reads) for each in argument)
+    return repr(argument)
