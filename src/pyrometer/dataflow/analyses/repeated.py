@@ -145,7 +145,7 @@ class _Names:
             return self._named(call)
         name = self._named(call)
         seen = (
-            self._names[call.reads[0]]
+            self._name(call.reads[0])
             if self._graph.is_view(call) and not CHANGING_VIEW.search(call.name)
             else None
         )
