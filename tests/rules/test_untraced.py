@@ -16,8 +16,13 @@ TIMES = st.floats(0.01, 10)
 PRICES = st.floats(0, 5)
 
 
-def seen(*steps_s: float, without_s: float | None, phases: dict[str, float] | None = None) -> Case:
-    """Case of nothing but lengths of steps: traced, and as measured."""
+def seen(
+    *steps_s: float,
+    without_s: float | None,
+    phases: dict[str, float] | None = None,
+    num_events: int = 100_000_000,
+) -> Case:
+    """Case of nothing but lengths of steps, traced with so many entries that these may have taken all, and as measured."""
     starts = range(0, 100 * len(steps_s), 100)
     steps = [
         SimpleNamespace(start_ns=at * 10**9, end_ns=round((at + length) * 10**9))
@@ -28,7 +33,7 @@ def seen(*steps_s: float, without_s: float | None, phases: dict[str, float] | No
         ci_low_s=without_s or 0.0,
         phases=[SimpleNamespace(name=name, share=share) for name, share in (phases or {}).items()],
     )
-    trace: Any = SimpleNamespace(steps=steps)
+    trace: Any = SimpleNamespace(steps=steps, num_events=num_events)
     measurement: Any = measured
     return Case(target="test", trace=trace, measurement=measurement)
 
@@ -104,3 +109,8 @@ def test_at_best_the_most_goes_and_at_worst_the_least() -> None:
     partly = Share(0.5, 0.8).gain("bound", best=0.5, worst=0.0)
     assert (partly.ratio_low, partly.ratio_high) == pytest.approx((0.6, 1.0))
     assert Share(0.0, 1.0).gain("removal").ratio_low == 0
+
+
+def test_what_a_profiler_cannot_have_taken_for_its_entries_lengthened_all_of_a_step() -> None:
+    few, many = (stretch(seen(3.0, without_s=1.0, num_events=number)) for number in (100_000, 10_000_000))
+    assert (few, many) == (pytest.approx(3.0 / 2.7), 3.0)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from pyrometer.dataflow.demand import Demand, broadcast, reduced, reshaped
-from pyrometer.dataflow.graph import Call, FlowGraph, Ref, Value
+from pyrometer.dataflow.graph import Call, FlowGraph, Ref
+from pyrometer.dataflow.selecting import Asked, selection
 from pyrometer.source.words import words
-
-Asked = tuple[int, Demand | None]
-"""A value, and the part that is asked for; `None` is everything."""
 
 ELEMENTWISE = frozenset(
     f"aten::{name}"
@@ -57,7 +54,7 @@ def asks(graph: FlowGraph, call: Call, demand: Demand | None, result: int) -> It
         demand: the part of the result that is asked for.
         result: number of the value that it is asked of.
     """
-    selected = _selection(graph, call, demand, result)
+    selected = selection(graph, call, demand, result)
     if selected is not None:
         yield selected
         yield from ((value, None) for value in call.reads if value != selected[0])
@@ -95,10 +92,6 @@ def _passing(name: str) -> Callable[[FlowGraph, Call, Demand], Iterator[Asked]] 
     return _PASSING.get(name)
 
 
-def _value(graph: FlowGraph, argument: Any) -> Value | None:
-    return graph.values[argument.value] if isinstance(argument, Ref) else None
-
-
 def _elementwise(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
     shape = graph.values[call.writes[0]].shape
     operands = [graph.values[value] for value in call.reads]
@@ -124,11 +117,11 @@ def _reducing(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
 
 
 def _spatial(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
-    if 1 not in demand.dims or call.name not in {"aten::convolution"}:
+    if 1 not in demand.dims or call.name != "aten::convolution":
         yield call.reads[0], demand
 
 
-def _attention(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
+def _attention(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
     query, key, value = call.reads[:3]
     if demand.dims <= {0, 1}:
         yield from ((number, demand) for number in (query, key, value))
@@ -139,15 +132,13 @@ def _attention(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
 def _product(left: int, right: int, first: int) -> Callable[[FlowGraph, Call, Demand], Iterator[Asked]]:
     """A product of the arguments at two positions, whose results keep `first` dimensions of the left one."""
 
-    def asked(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
+    def asked(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
         a, b = call.argument(left), call.argument(right)
         if not isinstance(a, Ref) or not isinstance(b, Ref):
             return
         if demand.dims <= set(range(first)):
             yield a.value, demand
-        if demand.dims <= set(range(first - 1)):
-            yield b.value, demand
-        elif demand.dims == {first} and first == 1 and demand.regular:
+        if demand.dims <= set(range(first - 1)) or (demand.dims == {first} and first == 1 and demand.regular):
             yield b.value, demand
 
     return asked
@@ -210,7 +201,7 @@ def _batched(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
         yield call.reads[0], demand
 
 
-def _batch_norm(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
+def _batch_norm(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
     if call.argument(5) is False and 1 not in demand.dims:
         yield call.reads[0], demand
 
@@ -233,127 +224,6 @@ _PASSING: dict[str, Callable[[FlowGraph, Call, Demand], Iterator[Asked]]] = {
     "aten::native_group_norm": _batched,
     "aten::native_batch_norm": _batch_norm,
     "aten::_native_batch_norm_legit_no_training": _batched,
-}
-
-
-def _selection(graph: FlowGraph, call: Call, demand: Demand | None, result: int) -> Asked | None:
-    """What a selecting call asks of what it selects from; `None` where it is none."""
-    select = _SELECTING.get(call.name)
-    if select is None or not call.reads:
-        return None
-    source = graph.values[call.reads[0]]
-    found = select(graph, call, graph.values[result])
-    if found is None:
-        return None
-    dims, share, moved = found
-    own = Demand(frozenset(dims), share, call.number, call.name in REGULAR)
-    inner = None if demand is None else demand.along(moved(dim) for dim in demand.dims)
-    if inner is None:
-        return source.number, own if share < 1 else None
-    origin = own if share < inner.share else inner
-    return source.number, Demand(
-        own.dims | inner.dims if share < 1 else inner.dims,
-        share * inner.share,
-        origin.origin,
-        own.regular and inner.regular,
-    )
-
-
-REGULAR = frozenset(
-    [
-        "aten::select",
-        "aten::slice",
-        "aten::split",
-        "aten::split_with_sizes",
-        "aten::unbind",
-        "aten::diagonal",
-        "aten::narrow",
-    ]
-)
-Selected = tuple[set[int], float, Callable[[int], int]]
-
-
-def _select(graph: FlowGraph, call: Call, _result: Value) -> Selected:
-    shape = graph.values[call.reads[0]].shape
-    dim = call.argument(1, 0) % len(shape)
-    return {dim}, 1 / max(shape[dim], 1), lambda each: each + (each >= dim)
-
-
-def _slice(graph: FlowGraph, call: Call, result: Value) -> Selected:
-    shape = graph.values[call.reads[0]].shape
-    place = 2 if call.name in {"aten::split", "aten::split_with_sizes"} else 1
-    dim = call.argument(place, 0) % len(shape)
-    return {dim}, result.shape[dim] / max(shape[dim], 1), lambda each: each
-
-
-def _diagonal(graph: FlowGraph, call: Call, result: Value) -> Selected:
-    shape = graph.values[call.reads[0]].shape
-    dims = {call.argument(2, 0) % len(shape), call.argument(3, 1) % len(shape)}
-    left = [dim for dim in range(len(shape)) if dim not in dims]
-    first = min(dims)
-    return (
-        dims,
-        result.numel / max(graph.values[call.reads[0]].numel, 1),
-        lambda each: left[each] if each < len(left) else first,
-    )
-
-
-def _index(graph: FlowGraph, call: Call, result: Value) -> Selected | None:
-    source = graph.values[call.reads[0]]
-    indices = call.argument(1)
-    dims: list[int] = []
-    at = 0
-    picked = 0
-    for index in indices if isinstance(indices, tuple) else ():
-        value = _value(graph, index)
-        if value is None:
-            at += 1
-            continue
-        wide = len(value.shape) if value.dtype in {"bool", "uint8"} else 1
-        dims += range(at, at + wide)
-        at += wide
-        picked = max(picked, 1 if value.dtype in {"bool", "uint8"} else len(value.shape))
-    if not dims or dims != list(range(dims[0], dims[-1] + 1)):
-        return None
-    lost, first = len(dims), dims[0]
-    share = min(1.0, result.numel / max(source.numel, 1))
-    return set(dims), share, lambda each: each if each < first else max(each - picked + lost, first)
-
-
-def _index_select(graph: FlowGraph, call: Call, result: Value) -> Selected:
-    shape = graph.values[call.reads[0]].shape
-    dim = call.argument(1) % len(shape)
-    return {dim}, min(1.0, result.shape[dim] / max(shape[dim], 1)), lambda each: each
-
-
-def _gather(graph: FlowGraph, call: Call, result: Value) -> Selected | None:
-    shape = graph.values[call.reads[0]].shape
-    dim = call.argument(1) % len(shape)
-    if any(size != result.shape[i] for i, size in enumerate(shape) if i != dim):
-        return None
-    return {dim}, min(1.0, result.shape[dim] / max(shape[dim], 1)), lambda each: each
-
-
-def _loss(graph: FlowGraph, call: Call, _result: Value) -> Selected | None:
-    rank = len(graph.values[call.reads[0]].shape)
-    if call.kept is None or rank < 2:
-        return None
-    return {dim for dim in range(rank) if dim != 1}, call.kept, lambda each: each
-
-
-_SELECTING: dict[str, Callable[[FlowGraph, Call, Value], Selected | None]] = {
-    "aten::select": _select,
-    "aten::unbind": _select,
-    "aten::slice": _slice,
-    "aten::narrow": _slice,
-    "aten::split": _slice,
-    "aten::split_with_sizes": _slice,
-    "aten::diagonal": _diagonal,
-    "aten::index": _index,
-    "aten::index_select": _index_select,
-    "aten::gather": _gather,
-    "aten::nll_loss_forward": _loss,
-    "aten::nll_loss2d_forward": _loss,
 }
 
 

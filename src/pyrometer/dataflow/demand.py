@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from pyrometer.quantity import Ratio
@@ -21,12 +21,14 @@ class Demand(NamedTuple):
         share: of the positions along them.
         origin: the call that selects.
         regular: the part is a slice, the same each time, and not picked by values.
+        part: tells which part it is: readers of one part ask for it together.
     """
 
     dims: frozenset[int]
     share: Ratio
     origin: int
     regular: bool
+    part: tuple[Hashable, ...] = ()
 
     def along(self, dims: Iterable[int]) -> Demand | None:
         """The same along other dimensions; everything where there are none."""
@@ -48,11 +50,16 @@ def together(demands: Sequence[Demand | None]) -> Demand | None:
     if not demands or any(demand is None for demand in demands):
         return None
     known = [demand for demand in demands if demand is not None]
-    share = sum(demand.share for demand in known)
+    parts = {demand.part or (number,): demand.share for number, demand in enumerate(known)}
+    share = sum(parts.values())
     if len({demand.dims for demand in known}) > 1 or share >= WHOLE:
         return None
     largest = max(known, key=lambda demand: demand.share)
-    return largest._replace(share=share, regular=all(demand.regular for demand in known))
+    return largest._replace(
+        share=share,
+        regular=all(demand.regular for demand in known),
+        part=largest.part if len(parts) == 1 else tuple(parts),
+    )
 
 
 def reshaped(demand: Demand, shape: Shape, before: Shape) -> Demand | None:

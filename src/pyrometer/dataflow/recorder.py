@@ -6,54 +6,26 @@ import contextlib
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from pyrometer.dataflow.graph import Call, FlowGraph, Ref, Value
 from pyrometer.dataflow.looking import has_memory, look
+from pyrometer.dataflow.modes import Escapes, Operators
+from pyrometer.dataflow.operators import is_overwritten, name_of, written
 from pyrometer.place import Place
 from pyrometer.workload.whereabouts.autograd_sequence import current_node, last_number
-from pyrometer.workload.whereabouts.dispatch import DispatchMode
 from pyrometer.workload.whereabouts.lines import site_of
 from pyrometer.workload.whereabouts.modules import ModuleStack
 from pyrometer.workload.whereabouts.nearest import nearest_point
 
 MOST_CALLS = 40_000
 """Operators that are kept; a step with more is not recorded to its end."""
-
-ESCAPES = frozenset(
-    {
-        "numpy",
-        "__array__",
-        "tolist",
-        "data_ptr",
-        "untyped_storage",
-        "__reduce_ex__",
-        "__dlpack__",
-        "share_memory_",
-    }
-)
-"""Methods that read a tensor without an operator."""
-
-OVERWRITING = frozenset(
-    {
-        "aten::copy_",
-        "aten::fill_",
-        "aten::zero_",
-        "aten::normal_",
-        "aten::uniform_",
-        "aten::random_",
-        "aten::bernoulli_",
-    }
-)
-"""Operators that read nothing of what they write over."""
 
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 """Offset, sizes and strides: what a view sees of its memory."""
@@ -64,7 +36,7 @@ class _Memory:
 
     def __init__(self, number: int, storage: torch.UntypedStorage) -> None:
         self.number = number
-        self.reference = StorageWeakRef(storage)
+        self.reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         self.known: dict[Key, int] = {}
         self.last_written: int | None = None
 
@@ -107,7 +79,7 @@ class Recorder:
         self._forward: dict[int, int] = {}
         self._leaves: dict[int, weakref.ref[torch.Tensor]] = {}
         self._updated: set[int] = set()
-        self._modules = ModuleStack(lambda model: self._modules.know(model))
+        self._modules = ModuleStack(self._know)
         self._in_optimizer = 0
         self._paused = False
 
@@ -120,7 +92,7 @@ class Recorder:
         ]
         self.graph.step_seconds.append(0.0)
         try:
-            with self._modules.followed(), _Escapes(self), _Operators(self):
+            with self._modules.followed(), Escapes(self.escape), Operators(self.saw):
                 yield
         finally:
             self._in_optimizer = 0
@@ -137,22 +109,35 @@ class Recorder:
         self.graph.held = self._held()
         unwanted = self._gradients_of_nobody()
         for address, memory in self._memories.items():
-            if not memory.reference.expired() and address not in unwanted:
-                for number in {*memory.known.values(), memory.last_written} - {None}:
-                    self.graph.values[number].is_alive = True
+            if address in unwanted or memory.reference.expired():  # type: ignore[no-untyped-call]
+                continue
+            for number in memory.known.values():
+                self.graph.values[number].is_alive = True
+            if memory.last_written is not None:
+                self.graph.values[memory.last_written].is_alive = True
         self._leaves.clear()
         self._memories.clear()
         return self.graph
 
+    def _know(self, model: torch.nn.Module) -> None:
+        self._modules.know(model)
+
     def _held(self) -> set[int]:
         """Memory of what belongs to the modules that ran."""
-        parts = self._modules.known
         tensors = (
             tensor
-            for part in parts
-            for tensor in (*part.parameters(False), *part.buffers(False), *vars(part).values())
+            for part in self._modules.known
+            for tensor in (
+                *part.parameters(recurse=False),
+                *part.buffers(recurse=False),
+                *vars(part).values(),
+            )
         )
-        addresses = {tensor.untyped_storage()._cdata for tensor in tensors if has_memory(tensor)}  # noqa: SLF001
+        addresses = {
+            tensor.untyped_storage()._cdata  # noqa: SLF001 - the address is public nowhere else
+            for tensor in tensors
+            if has_memory(tensor)
+        }
         return {memory.number for address, memory in self._memories.items() if address in addresses}
 
     def _gradients_of_nobody(self) -> set[int]:
@@ -203,7 +188,7 @@ class Recorder:
                 operator,
                 arguments,
                 dict(zip(values, tensors, strict=True)),
-                _written(operator, args, named),
+                written(operator, args, named),
                 result,
             )
             self._note(seen, given, here, spent)
@@ -212,7 +197,7 @@ class Recorder:
     def _note(self, seen: _Seen, given: dict[int, int], here: _Here, spent: float) -> None:
         number, values = len(self.graph.calls), self.graph.values
         where, backward, node, forward = here
-        overwritten = {given[id(tensor)] for tensor in seen.written if _is_overwritten(seen.operator, tensor)}
+        overwritten = {given[id(tensor)] for tensor in seen.written if is_overwritten(seen.operator, tensor)}
         writes = [
             self._make(tensor, number, keeps=given[id(tensor)] not in overwritten) for tensor in seen.written
         ]
@@ -227,7 +212,7 @@ class Recorder:
         call = Call(
             number=number,
             step=len(self.graph.step_seconds) - 1,
-            name=_name_of(seen.operator),
+            name=name_of(seen.operator),
             arguments=seen.arguments,
             reads=tuple(value for value in seen.read if value not in overwritten),
             writes=tuple(writes),
@@ -327,36 +312,6 @@ class Recorder:
         self._in_optimizer -= 1
 
 
-class _Operators(DispatchMode):
-    """Sees every operator, and those that one made of others is made of."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._recorder = recorder
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = kwargs or {}
-        if torch.is_inference_mode_enabled() and _is_composite(func):
-            with self:
-                result = func.decompose(*args, **named)
-            if result is not NotImplemented:
-                return result
-        return self._recorder.saw(func, args, named, lambda: func(*args, **named))
-
-
-class _Escapes(TorchFunctionMode):
-    """Sees what reads tensors without an operator."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") in ESCAPES:
-            self._recorder.escape(args[:1])
-        return func(*args, **(kwargs or {}))
-
-
 def _here_in_code() -> Place | None:
     point = nearest_point()
     if point is None:
@@ -366,7 +321,7 @@ def _here_in_code() -> Place | None:
 
 
 def _key_of(tensor: torch.Tensor) -> Key:
-    return tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+    return int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride()
 
 
 def _referred(argument: Any, given: dict[int, int]) -> Any:
@@ -376,37 +331,3 @@ def _referred(argument: Any, given: dict[int, int]) -> Any:
     if isinstance(argument, (list, tuple)):
         return tuple(_referred(each, given) for each in argument)
     return argument
-
-
-def _written(operator: Any, args: Sequence[Any], named: dict[str, Any]) -> list[torch.Tensor]:
-    """The arguments that an operator writes to."""
-    found: list[Any] = []
-    for position, name in _mutable(operator):
-        argument = args[position] if position < len(args) else named.get(name)
-        found += argument if isinstance(argument, (list, tuple)) else [argument]
-    return [tensor for tensor in found if has_memory(tensor)]
-
-
-@cache
-def _mutable(operator: Any) -> tuple[tuple[int, str], ...]:
-    return tuple(
-        (position, argument.name)
-        for position, argument in enumerate(operator._schema.arguments)  # noqa: SLF001 - part of torch.library's documentation
-        if argument.alias_info is not None and argument.alias_info.is_write
-    )
-
-
-def _is_overwritten(operator: Any, tensor: torch.Tensor) -> bool:
-    """Whether nothing is left of what was in the whole memory of a written argument."""
-    whole = tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
-    return whole and _name_of(operator) in OVERWRITING
-
-
-@cache
-def _is_composite(operator: Any) -> bool:
-    return bool(operator._can_decompose())  # noqa: SLF001
-
-
-@cache
-def _name_of(operator: Any) -> str:
-    return str(operator.name()).partition(".")[0]

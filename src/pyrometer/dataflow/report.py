@@ -43,7 +43,9 @@ class MostlyZero(Record, frozen=True, kw_only=True):
     zero_share: Ratio
     one_hot: Annotated[bool, doc("each row that was looked at holds a single 1")]
     calls_per_step: float
-    seconds_per_step: Annotated[Seconds, doc("of the products, and of those in the backward pass")]
+    seconds_per_step: Annotated[
+        Seconds, doc("of the products, of making the matrix, and of their backward pass")
+    ]
     share: Annotated[Ratio, doc("of the operators' time of a step")]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, get_args
 from pyrometer.bench.ceiling import Ceiling
 from pyrometer.bench.measurement import Measurement
 from pyrometer.compiler.report import CompileReport
+from pyrometer.dataflow.report import DataflowReport
 from pyrometer.evidence.kinds import RecordKind
 from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
@@ -60,6 +61,9 @@ class Evidence(Record, frozen=True, kw_only=True):
     program: Annotated[Program | None, doc("how the program is set up; null for scripts")] = None
     numerics: Annotated[
         NumericsReport | None, doc("what the numbers did; null where they could not be watched")
+    ] = None
+    dataflow: Annotated[
+        DataflowReport | None, doc("what reads what, and what nobody reads; null where it was not recorded")
     ] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []
 

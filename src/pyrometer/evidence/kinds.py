@@ -18,14 +18,15 @@ RecordKind = Literal[
     "loading",
     "program",
     "numerics",
+    "dataflow",
     "environment",
 ]
 """A part that a rule can need; `job` is the traces of several ranks."""
 
 SEEN_BY: Mapping[str, frozenset[RecordKind]] = MappingProxyType({
-    "audit": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "environment"}),
+    "audit": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "dataflow", "environment"}),
     "bench": frozenset({"measurement", "loading", "environment"}),
-    "check": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "environment"}),
+    "check": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "dataflow", "environment"}),
     "compile": frozenset({"compiled", "program", "environment"}),
     "memory": frozenset({"memory", "snapshot", "program", "environment"}),
     "trace": frozenset({"trace", "job", "program", "environment"}),

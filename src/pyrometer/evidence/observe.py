@@ -9,6 +9,7 @@ from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers import (
     ceilings,
     compilation,
+    dataflow,
     host,
     loading,
     measurement,
@@ -34,6 +35,7 @@ OBSERVERS: tuple[Observer, ...] = (
     loading.observe,
     program.observe,
     numerics.observe,
+    dataflow.observe,
 )
 """In order: what disturbs a program comes after what times it. A new observer is a module here and a part of `Evidence`."""
 

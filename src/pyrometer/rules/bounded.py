@@ -1,4 +1,9 @@
-"""No predicted range is wider than what was measured: without a place at all, a step takes as long as its ceiling says."""
+"""Ranges as everything that was measured allows them.
+
+No predicted range is better than the step without the place at all, where that was measured. Where the place is what its function is
+there for, the whole function goes with it at best, with its backward pass; and where that function was cut out of the step, both ends
+follow from the experiment.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,15 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from pyrometer.advice import Gain
 from pyrometer.bench.ceiling import Ceiling
 from pyrometer.place import Place
+from pyrometer.quantity import Ratio
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.host.patterns.spending import spread
 from pyrometer.rules.joining import is_same_file
+from pyrometer.rules.surroundings import surroundings
 
 OF_THE_PLACE = frozenset({
     "item-in-hot-loop", "copy-to-host-in-hot-loop", "print-tensor-in-hot-loop", "tensor-as-condition", "synchronize-in-hot-loop",
@@ -17,10 +27,21 @@ OF_THE_PLACE = frozenset({
     "input-output-in-step", "serialisation-in-step", "python-loop-over-elements", "text-work-in-step", "waiting-in-step",
     "random-numbers-one-by-one", "tiny-operators-in-loop", "costly-place", "table-rebuilt-each-step", "boxes-suppressed-in-python",
     "prefix-computed-again",
-    "hidden-copy", "buffer-allocated-each-step", "decomposed-attention", "cat-in-loop", "inefficient-op",
+    "hidden-copy", "buffer-allocated-each-step", "decomposed-attention", "cat-in-loop", "inefficient-op", "one-op-dominates",
 })  # fmt: skip
 """Rules whose advice changes what stands at the place and nothing else. One about a dtype, a layout or a whole program may bring
 more than the place takes."""
+
+LONGER = 1.5
+"""Times that what goes may take, beside what stays, of what it was measured to take: one minute of a machine is not as the next."""
+
+SURE_PART = 0.6
+"""Of a function that is there for the place, which goes with it at worst."""
+
+REPLACING = OF_THE_PLACE - {
+    "print-tensor-in-hot-loop", "synchronize-in-hot-loop", "buffer-allocated-each-step", "cat-in-loop", "prefix-computed-again",
+}  # fmt: skip
+"""Rules of these whose advice is to write what the place does in another way, so that what is around it may go, too."""
 
 OF_THE_LOADER = frozenset({
     "data-waits", "no-workers", "too-many-workers", "shallow-prefetch", "python-heavy-collate", "preprocessing-repeated-each-epoch",
@@ -29,30 +50,65 @@ OF_THE_LOADER = frozenset({
 """Rules whose advice brings the batches sooner, and does not change the rest of the step."""
 
 
-def bounded(finding: Finding, ceilings: Sequence[Ceiling]) -> Finding:
-    """The same with a gain that is not better than what cutting its place out brought.
+def bounded(finding: Finding, case: Case) -> Finding:
+    """The same with a range that holds what was measured of the function around its place."""
+    gain, share = finding.advice.gain, finding.cost.share if finding.cost is not None else None
+    low = gain.ratio_low if gain is not None else None
+    if gain is None or low is None or gain.measured:
+        return finding
+    around = surroundings(case, finding.where, share) if share and finding.name in REPLACING else None
+    if around is None or case.host is None or not share:
+        gain = _elsewhere(gain)
+    else:
+        sampled = any(link.startswith("/host/") for link in finding.links)
+        most = spread(case.host, share).most if sampled else share
+        high = 1.0 if gain.ratio_high is None else gain.ratio_high
+        best, worst = min(1.0, (1 - low) / most), min(1.0, (1 - high) / share)
+        if around.ceiling is None:
+            known = spread(case.host, around.share)
+            gain = _elsewhere(
+                _with_function(gain, 1 - best * known.most, 1 - worst * SURE_PART * known.least)
+            )
+        else:
+            sure = worst * min(1.0, max(SURE_PART, share / around.share))
+            gain = _without_function(gain, around.ceiling, best * around.part, sure * around.part)
+    gain = _limited(gain, finding, case.ceilings or ())
+    return msgspec.structs.replace(finding, advice=msgspec.structs.replace(finding.advice, gain=gain))
 
-    >>> from pyrometer.advice import Gain
-    >>> from pyrometer.bench.ceiling import Ceiling
-    >>> from pyrometer.place import Place
-    >>> from pyrometer.rules.registry import find_rule
-    >>> rule = find_rule("data-waits")
-    >>> finding = rule.finding(message="waits", where=Place(), confidence="high", advice="load", gain=Gain(ratio_low=0.1, ratio_high=0.9, method="model"))
-    >>> loader = Ceiling(where=Place(), what="loader", calls_per_step=1, ratio=0.5, ratio_low=0.4, ratio_high=0.6, pairs=9, same_inputs=False, same_results=False)
-    >>> bounded(finding, [loader]).advice.gain.ratio_low
-    0.4
-    """
-    gain = finding.advice.gain
-    if gain is None or gain.ratio_low is None or gain.measured:
-        return finding
+
+def _with_function(gain: Gain, low: Ratio, high: Ratio) -> Gain:
+    """The same where the function around the place goes with it at best, and the most of it at worst."""
+    if gain.ratio_low is None or gain.ratio_high is None or low >= gain.ratio_low:
+        return gain
+    told = f"{gain.method}; at best its function goes with it"
+    return msgspec.structs.replace(gain, ratio_low=low, ratio_high=min(gain.ratio_high, high), method=told)
+
+
+def _without_function(gain: Gain, ceiling: Ceiling, best: Ratio, worst: Ratio) -> Gain:
+    """The same where between these parts of the function go that was cut out of the step."""
+    return msgspec.structs.replace(
+        gain,
+        ratio_low=1 - best * (1 - min(ceiling.ratio_low, 1.0)),
+        ratio_high=1 - worst * (1 - min(ceiling.ratio_high, 1.0)),
+        method=f"{gain.method}; measured: the step without {name_of(ceiling)}",
+    )
+
+
+def _elsewhere(gain: Gain) -> Gain:
+    """The same at another time, in which what goes takes more of the step."""
+    low = gain.ratio_low or 0.0
+    return msgspec.structs.replace(gain, ratio_low=low / (low + LONGER * (1 - low))) if low < 1 else gain
+
+
+def _limited(gain: Gain, finding: Finding, ceilings: Sequence[Ceiling]) -> Gain:
+    """The same, not better than what cutting out the place, or what holds it, brought."""
     ceiling = max(_of(finding, ceilings), key=lambda one: one.ratio_low, default=None)
-    if ceiling is None or ceiling.ratio_low <= gain.ratio_low:
-        return finding
+    if ceiling is None or gain.ratio_low is None or ceiling.ratio_low <= gain.ratio_low:
+        return gain
     low = min(ceiling.ratio_low, 1.0)
     high = None if gain.ratio_high is None else max(gain.ratio_high, low)
     told = f"{gain.method}; the best case is measured: the step without {name_of(ceiling)}"
-    narrower = msgspec.structs.replace(gain, ratio_low=low, ratio_high=high, method=told)
-    return msgspec.structs.replace(finding, advice=msgspec.structs.replace(finding.advice, gain=narrower))
+    return msgspec.structs.replace(gain, ratio_low=low, ratio_high=high, method=told)
 
 
 def _of(finding: Finding, ceilings: Sequence[Ceiling]) -> Iterable[Ceiling]:

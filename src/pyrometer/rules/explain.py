@@ -79,7 +79,7 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
 
 def _ask_all(case: Case, pool: Iterable[Rule], notes: list[str]) -> list[Finding]:
     asked = (_near(finding) for rule in pool for finding in _asked(rule, case, notes))
-    return [bounded(finding, case.ceilings or ()) for finding in asked]
+    return [bounded(finding, case) for finding in asked]
 
 
 def _diagnosis(case: Case, pool: Sequence[Rule], findings: Sequence[Finding], hide: Hide | None) -> Diagnosis:

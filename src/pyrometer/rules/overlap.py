@@ -44,11 +44,18 @@ def _is_large_enough(cause: Finding, symptom: Finding) -> bool:
     if cause.cost is None or symptom.cost is None:
         return True
     if cause.cost.share is not None and symptom.cost.share is not None:
-        best = cause.advice.gain.ratio_low if cause.advice.gain is not None else None
-        return max(cause.cost.share, 0.0 if best is None else 1 - best) >= MOST * symptom.cost.share
+        return max(cause.cost.share, _saved(cause)) >= MOST * symptom.cost.share
     if cause.cost.bytes is not None and symptom.cost.bytes is not None:
         return cause.cost.bytes >= MOST * symptom.cost.bytes
     return True
+
+
+def _saved(finding: Finding) -> float:
+    """The middle of the share of a step that its advice is predicted to save."""
+    gain = finding.advice.gain
+    if gain is None or gain.ratio_low is None:
+        return 0.0
+    return 1 - (gain.ratio_low + (1.0 if gain.ratio_high is None else gain.ratio_high)) / 2
 
 
 def _of_one_resource(first: str | None, second: str | None) -> bool:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 
+MOST_PER_EVENT_S = 3e-6
+"""Of the profiler for an entry of a trace, with stacks and shapes: of 60 programs it mostly took 0.4 to 1.5 µs."""
+
+
 class Share(NamedTuple):
     """Of a step as it runs without the profiler."""
 
@@ -58,14 +62,16 @@ def stretch(case: Case) -> Ratio:
     """How much longer a step was under the profiler, at least 1: the fastest traced step over the measured one.
 
     The fastest, because other programs lengthen some steps, and all of a step alike; the lower end of the measured one,
-    because a share of a step that may be shorter may be larger.
+    because a share of a step that may be shorter may be larger. The profiler took no more than its price for each entry of the trace:
+    what else is between them, other programs took.
     """
     trace = case.trace
     without = _untraced_step_s(case)
     if trace is None or not trace.steps or not without:
         return 1.0
     fastest_s = min(step.end_ns - step.start_ns for step in trace.steps) * 1e-9
-    return max(1.0, fastest_s / without)
+    profiler_s = MOST_PER_EVENT_S * trace.num_events / len(trace.steps)
+    return max(1.0, min(fastest_s / without, fastest_s / max(fastest_s - profiler_s, 1e-9)))
 
 
 def phase_share(case: Case, phase: str | None, *, unknown: Ratio = 1.0) -> Ratio:

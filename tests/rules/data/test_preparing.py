@@ -57,7 +57,7 @@ def test_waiting_is_told_at_the_dearest_line_of_samples_and_batches(
     finding = only("PYR301", case(loading, **own, _17=0.9))
     assert (finding.where.line, finding.scope) == (line, "mechanism")
     assert finding.advice.gain is not None
-    assert finding.advice.gain.ratio_high == pytest.approx(1 - 0.6 * max(own.values()))
+    assert finding.advice.gain.ratio_high == pytest.approx(1 - 0.7 * max(own.values()))
 
 
 def test_with_workers_the_loader_is_the_place(

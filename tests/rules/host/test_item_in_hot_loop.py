@@ -196,8 +196,9 @@ def test_at_best_all_goes_that_is_done_to_read_the_elements_one_by_one(
     slow = evidence_of(builder, "train.py", ELEMENTS, capture=untraced(0.5e-3))
     wide = only(CODE, slow).advice.gain
     assert wide is not None
-    assert wide.ratio_low == 0  # had the profiler lengthened only the rest
-    assert wide.ratio_high == pytest.approx(0.7, abs=0.01)  # had it doubled the loop's calls
+    # had the profiler lengthened only the rest, by what it takes for so many entries
+    assert wide.ratio_low == pytest.approx(0.28, abs=0.02)
+    assert wide.ratio_high == pytest.approx(0.48, abs=0.02)  # or only the calls
 
 
 def test_an_optimizer_that_counts_its_steps_on_the_host_is_left_alone(

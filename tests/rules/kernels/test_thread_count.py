@@ -11,6 +11,7 @@ import torch
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.environment import read_environment
 from pyrometer.rules.case import Case
+from pyrometer.source.module import Module
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.program.record import Program
 
@@ -49,6 +50,12 @@ def test_threads_beyond_the_quota_are_told(measured: Any, only: Any) -> None:
     assert finding.severity == "warning"
     assert finding.advice.rewrite == "torch.set_num_threads(2)"
     assert finding.advice.gain is None  # what it brings is for a trial to say
+
+
+def test_the_line_that_sets_so_many_is_the_place(measured: Any, only: Any) -> None:
+    module = Module.parse("serve.py", "import torch\n\ntorch.set_num_threads(32)\n")
+    case = msgspec.structs.replace(evidence(measured, threads=32, usable=2.0, busy=2.0), modules=(module,))
+    assert only(CODE, case).where.line == 3
 
 
 def test_threads_that_are_all_busy_beside_idle_processors_are_worth_a_try(measured: Any, only: Any) -> None:

@@ -7,15 +7,13 @@ from collections import defaultdict
 from pyrometer.dataflow.graph import Call, FlowGraph, Ref
 from pyrometer.dataflow.looking import LOOKUPS
 from pyrometer.dataflow.report import ConstantTail
+from pyrometer.place import Place
 
 FEWEST_COLUMNS = 8
 """Of shorter rows, padding costs little."""
 
 MIN_TAIL = 0.2
 """Share of the columns: less padding is in every batch."""
-
-TABLES = 2
-"""Lookups with fewer columns in common are told apart."""
 
 
 def constant_tails(graph: FlowGraph) -> list[ConstantTail]:
@@ -42,15 +40,28 @@ def _tail(graph: FlowGraph, calls: list[Call]) -> ConstantTail | None:
     seconds = sum(
         call.seconds for call in graph.calls if _has_columns(graph, call, columns, values[0].shape[0])
     )
-    maker = next((graph.calls[value.maker] for value in values if value.maker is not None), None)
     return ConstantTail(
-        where=calls[0].where if maker is None or maker.where.file is None else maker.where,
+        where=_made(graph, values[0].number) or calls[0].where,
         shape=list(values[0].shape),
         tail=mean,
         fewest=min(tails),
         num_steps=graph.num_steps,
         share=graph.share(seconds),
     )
+
+
+def _made(graph: FlowGraph, number: int) -> Place | None:
+    """Where the program allocates what becomes the indices, as far as that is in the recorded steps."""
+    value, place = graph.values[number], None
+    while True:
+        before = value.base
+        if value.maker is not None:
+            call = graph.calls[value.maker]
+            place = call.where if call.where.file is not None else place
+            before = call.reads[0] if before is None and call.reads else before
+        if before is None:
+            return place
+        value = graph.values[before]
 
 
 def _is_one_batch(tails: list[int], graph: FlowGraph) -> bool:

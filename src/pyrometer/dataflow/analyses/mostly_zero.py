@@ -33,10 +33,10 @@ def mostly_zero(graph: FlowGraph) -> list[MostlyZero]:
 
 def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]]) -> MostlyZero:
     first, number = max(calls, key=lambda pair: pair[0].seconds)
-    seconds = sum(
-        call.seconds + sum(graph.calls[other].seconds for other in graph.backward_of.get(call.number, ()))
-        for call, _ in calls
-    )
+    counted = {other for call, _ in calls for other in (call.number, *graph.backward_of.get(call.number, ()))}
+    for _, operand in calls:
+        _add_makers(graph, operand, counted)
+    seconds = sum(graph.calls[each].seconds for each in counted)
     value = graph.values[number]
     return MostlyZero(
         where=first.where,
@@ -47,6 +47,21 @@ def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]]) -> MostlyZero:
         seconds_per_step=seconds / max(graph.num_steps, 1),
         share=graph.share(seconds),
     )
+
+
+def _add_makers(graph: FlowGraph, number: int, counted: set[int]) -> None:
+    """Add the calls that make a value, as far as nothing else reads what they make."""
+    value = graph.values[number]
+    maker = value.maker
+    if value.base is not None:
+        _add_makers(graph, value.base, counted)
+    if maker is None or maker in counted:
+        return
+    readers = {reader for made in graph.calls[maker].writes for reader in graph.readers[made]}
+    if readers <= counted:
+        counted.add(maker)
+        for read in graph.calls[maker].reads:
+            _add_makers(graph, read, counted)
 
 
 def _computed_from_leaves(graph: FlowGraph) -> list[bool]:

@@ -38,37 +38,33 @@ def partly_used(graph: FlowGraph) -> list[PartlyUsed]:
 
 def _demanded(graph: FlowGraph) -> list[tuple[Call, Demand]]:
     """Calls of the forward pass of whose result a part is asked for."""
-    asked: list[list[Demand | None]] = [[] for _ in graph.values]
-    for value in graph.values:
-        if value.is_escaped or value.is_alive or value.is_leaf:
-            asked[value.number].append(None)
+    asked = _asked_from_outside(graph)
     found = []
     for call in reversed(graph.calls):
         if call.backward or call.optimizer or not call.writes:
             continue
-        for value in call.writes:
-            base = graph.values[value].base
-            if base is not None:
-                asked[base].append(None)
-        demands = {value: together(asked[value]) for value in call.writes if asked[value]}
-        for value, demand in demands.items():
-            for read, part in asks(graph, call, demand, value):
-                asked[read].append(part)
-                _ask_base(graph, asked, read)
+        demands = {number: together(asked[number]) for number in call.writes if asked[number]}
+        for number, part in demands.items():
+            for read, wanted in asks(graph, call, part, number):
+                asked[read].append(wanted)
         if not demands:  # read by the backward pass alone, or by nobody
-            for value in call.reads:
-                asked[value].append(None)
-        demand = together(list(demands.values())) if len(demands) == 1 else None
+            for read in call.reads:
+                asked[read].append(None)
+        demand = next(iter(demands.values())) if len(demands) == 1 else None
         if demand is not None:
             found.append((call, demand))
     return found
 
 
-def _ask_base(graph: FlowGraph, asked: list[list[Demand | None]], number: int) -> None:
-    """What shows memory that another call wrote asks for all of it."""
-    value = graph.values[number]
-    if value.maker is None and value.base is not None:
-        asked[value.base].append(None)
+def _asked_from_outside(graph: FlowGraph) -> list[list[Demand | None]]:
+    """For each value what others than operators ask of it."""
+    asked: list[list[Demand | None]] = [[] for _ in graph.values]
+    for value in graph.values:
+        if value.is_escaped or value.is_alive or value.is_leaf:
+            asked[value.number].append(None)
+        if value.base is not None:  # what shows or keeps memory that another call wrote asks for all of it
+            asked[value.base].append(None)
+    return asked
 
 
 def _partly_used(graph: FlowGraph, spent: Spent) -> PartlyUsed:
@@ -76,6 +72,9 @@ def _partly_used(graph: FlowGraph, spent: Spent) -> PartlyUsed:
     for call, _, seconds in spent:
         by_name[call.name] += seconds
     dearest, demand, _ = max(spent, key=lambda each: each[2])
+    for number, rest in {each.origin: 1 - each.share for _, each, _ in spent}.items():
+        for other in graph.backward_of.get(number, ()):
+            by_name[graph.calls[other].name] += rest * graph.calls[other].seconds
     total = sum(by_name.values())
     selecting = graph.calls[demand.origin]
     return PartlyUsed(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-
 from pyrometer.dataflow.graph import Call, FlowGraph
 from pyrometer.dataflow.report import Unread
 from pyrometer.place import Place
@@ -41,7 +40,7 @@ def _dead(graph: FlowGraph) -> Iterable[tuple[Call, float]]:
     """Calls before the last step that nobody needed, with the part of their time."""
     live = live_values(graph)
     for call in graph.calls:
-        if call.step == graph.num_steps - 1 or call.optimizer or not call.writes:
+        if call.step == graph.num_steps - 1 or call.optimizer or not call.writes or _is_free(graph, call):
             continue
         if not any(live[value] for value in call.writes):
             yield call, 1.0
@@ -49,6 +48,11 @@ def _dead(graph: FlowGraph) -> Iterable[tuple[Call, float]]:
             result, part = GRADIENT_OF_WEIGHT[call.name]
             if len(call.writes) > result + 1 and not live[call.writes[result]]:
                 yield call, part
+
+
+def _is_free(graph: FlowGraph, call: Call) -> bool:
+    """Whether a call computes nothing: what it took was something else's."""
+    return graph.is_view(call) or call.name.startswith("aten::empty")
 
 
 def live_values(graph: FlowGraph) -> list[bool]:
@@ -65,12 +69,10 @@ def live_values(graph: FlowGraph) -> list[bool]:
         if value.is_escaped or value.is_alive:
             need(value.number)
     for call in reversed(graph.calls):
-        if call.writes and not any(live[value] for value in call.writes):
+        if call.writes and not any(live[number] for number in call.writes):
             continue
-        for value in call.reads:
-            need(value)
-        for value in call.writes:
-            need(values[value].base)
+        for number in (*call.reads, *(values[made].base for made in call.writes)):
+            need(number)
     return live
 
 

@@ -76,6 +76,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
     from pyrometer.loading.report import LoaderReport
@@ -109,8 +110,8 @@ REMEDIES = {
 }
 
 
-STAYS = 0.4
-"""Of the dearest line that makes samples, at worst, once it is mended."""
+STAYS = 0.3
+"""Of the function with the dearest line that makes samples, at worst, once it is mended."""
 
 FREE_ERROR = 0.3
 """Of the step without data, which is a small difference of two times where it is most of the step."""
@@ -191,6 +192,8 @@ def _gain(report: LoaderReport, case: Case) -> Gain:
     """From data for free to the best single advice; to nothing where none is predicted."""
     free, line = free_ratio(report, case), dearest_line(case)
     held = 0.0 if line is None or case.host is None else case.host.share(line.own_s)
+    around = surroundings(case, line.where, held) if line is not None else None
+    held = held if around is None else around.share
     gains = [gain_of(advice, report, free) for advice in report.advice]
     highs = [gain.ratio_high for gain in gains if gain is not None]
     known = [high for high in highs if high is not None]
@@ -198,7 +201,7 @@ def _gain(report: LoaderReport, case: Case) -> Gain:
         ratio_low=free if not held else free * (1 - FREE_ERROR),
         ratio_high=max(report.free_data_ratio, min([*known, 1 - held * (1 - STAYS)])),
         method="measured: steps without waiting at best, the watched or the measured ones, whichever wait longer; at worst "
-        "the best single advice of the loader's model, or most of the dearest line of the samples, whichever brings more",
+        "the best single advice of the loader's model, or most of the function with the dearest line of the samples, whichever brings more",
     )
 
 

@@ -69,6 +69,9 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
+STAYS = 0.25
+"""Of what the place takes, at worst: a step seldom needs all of it, and seldom nothing."""
+
 OF_NETWORKS: frozenset[LeafKind] = frozenset({"operator", "backward", "allocation", "data"})
 """Kinds of leaves that the trace, or rules about loading, speak of."""
 
@@ -130,7 +133,7 @@ def explain(case: Case) -> Iterator[Finding]:
             evidence={"share": share, "lines": [line.where.text for line in together[:MOST_LINES]]},
             links=[f"/host/lines/{profile.lines.index(line)}"],
             cost=case.cost_of(share, "samples of the host's time in the lines of the function"),
-            gain=removal(profile, share, stays=0.4),
+            gain=removal(profile, share, stays=STAYS),
             confidence="medium",
             advice=BY_KIND.get(_dearest(leaves), OTHERWISE),
         )
@@ -164,7 +167,7 @@ def explain_operators(case: Case) -> Iterator[Finding]:
             links=[f"/trace/top_lines/{number}"],
             cost=case.cost_of(share, "time of these operators in the function, in the trace"),
             gain=untraced(case, share).gain(
-                "removal: these operators; at worst two thirds of them stay", worst=1 / 3
+                f"removal: these operators; at worst {format_percent(STAYS)} of them stay", worst=1 - STAYS
             ),
             confidence="medium",
             advice="Ask whether each step needs it: what does not change can be kept, what only some rows need can be done on those, a copy can "

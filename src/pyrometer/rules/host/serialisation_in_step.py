@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import SERIALISATION, spending, spending_finding
 from pyrometer.rules.registry import declare
-from pyrometer.rules.replaced import replaced_share
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
@@ -84,6 +83,5 @@ def explain(case: Case) -> Iterator[Finding]:
             spent,
             what="Serialising or copying objects",
             stays=0.15,
-            whole=replaced_share(case, spent.line.where, spent.share),
             advice=_advice(spent.line),
         )

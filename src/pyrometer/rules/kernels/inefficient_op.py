@@ -59,7 +59,6 @@ from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.spent import whole_share
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
-from pyrometer.rules.replaced import replaced_share
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import Edit, replace
@@ -152,7 +151,6 @@ def explain(case: Case) -> Iterator[Finding]:
         op = max(hit.pattern.ops, key=lambda name: any(top_op.name == name for top_op in line.top_ops))
         place = Place(file=hit.module.path, line=node.lineno, function=line.function, op=op)
         known = untraced(case, max(share, whole_share(case, hit.pattern.ops, line)))
-        known = known._replace(most=max(known.most, replaced_share(case, place, known.most)))
         yield RULE.finding(
             message=f"The program {hit.pattern.what}{spoken(place)}, and that takes {format_percent(share)} of the time.",
             where=place,
@@ -161,7 +159,7 @@ def explain(case: Case) -> Iterator[Finding]:
             cost=cost_of(case, share, f"time of {op} in this function"),
             gain=known.gain(
                 "bound: the better operator took between these shares of the time on one core, by size; at best none where it "
-                "does work of a lower order, and what else the function does itself goes with it",
+                "does work of a lower order",
                 best=1 if best < NOTHING else 1 - best,
                 worst=1 - worst,
             ),

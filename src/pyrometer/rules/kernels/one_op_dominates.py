@@ -54,6 +54,7 @@ from pyrometer.rules.kernels.patterns.operators import (
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ LAYERS = re.compile(
 LOUD = 0.4
 """Share of the time from which on an operator of no layer is more than a remark."""
 
+STAYS = 0.25
+"""Of an operator of no layer at worst: another one does what is needed of it."""
+
 READS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"})
 """Reads of values by the host, of which other rules speak: they take long where the machine is busy."""
 
@@ -122,8 +126,9 @@ def explain(case: Case) -> Iterator[Finding]:
     awkward = [text for _, point in points[:3] if (text := _awkward(point, case.limit(RULE, "thin")))]
     if not awkward and _is_expected(op.name):
         return
+    loud = _is_loud(op.name, share, place)
     yield RULE.finding(
-        severity="warning" if _is_loud(op.name, share, place) else "info",
+        severity="warning" if loud else "info",
         message=f"{op.name} takes {format_percent(share)} of the time{spoken(place)}: {counted(calls, 'call')}{case.per_step} of "
         f"{format_seconds(call_s)} each under the profiler.",
         where=place,
@@ -136,6 +141,11 @@ def explain(case: Case) -> Iterator[Finding]:
         },
         links=[f"/trace/top_ops/{i}", *(f"/trace/roofline/{number}" for number, _ in points[:1])],
         cost=cost_of(case, share, "its own time in the trace"),
+        gain=untraced(case, share).gain(
+            f"removal: the operator; at worst {format_percent(STAYS)} of it stays", worst=1 - STAYS
+        )
+        if loud
+        else None,
         confidence="high",
         advice=("Its shapes are awkward: " + "; ".join(awkward) + ". " if awkward else "")
         + "Ask whether all that it computes is needed, and whether another operator does just that; then look at its shapes.",

@@ -90,7 +90,7 @@ def explain(case: Case) -> Iterator[Finding]:
         yield RULE.finding(
             message=f"torch runs {counted(threads, 'thread')} on {significant(usable)} usable processors, of which "
             f"{significant(busy, 2)} were busy.",
-            where=Place(),
+            where=_set_at(case),
             evidence=told,
             links=["/program/settings/threads", "/environment/cpu/usable_cpus"],
             confidence="high",
@@ -134,6 +134,16 @@ def explain(case: Case) -> Iterator[Finding]:
             rewrite=f"torch.set_num_threads({int(usable)})",
             resource="threads",
         )
+
+
+def _set_at(case: Case) -> Place:
+    """Where the program sets the number, if at one place."""
+    found = [
+        (module.path, call.lineno)
+        for module in case.modules
+        for call in module.calls("torch.set_num_threads")
+    ]
+    return Place(file=found[0][0], line=found[0][1]) if len(found) == 1 else Place()
 
 
 def _competing(case: Case) -> float | None:

@@ -120,7 +120,8 @@ def in_trace(case: Case) -> Iterator[Finding]:
             links=[f"/trace/call_tree/{spent.node}"],
             cost=case.cost_of(spent.share, "time of the operator and of what it calls, in the trace"),
             gain=untraced(case, spent.share).gain(
-                "removal of the copies; at worst whoever reads the view loses as much", worst=0.0
+                "removal of the copies; at worst whoever reads the view loses as much, or half of the clones are needed",
+                worst=cause.sure,
             ),
             confidence="medium",
             advice=cause.advice,

@@ -366,7 +366,7 @@ def loop_finding(rule: Rule, case: Case, run: LoopRun, *, what: str, advice: str
         ),
         gain=Gain(
             ratio_low=max(0.0, 1 - min(1.0, run.share.most + run.beside) * (1 - run.once)),
-            ratio_high=min(1.0, 1 - run.share.least * (1 - run.stays)),
+            ratio_high=1 - min(run.share.least, run.told * (1 - run.stays)),
             method=f"removal: all rounds but one; at worst {format_percent(run.stays)} of the loop's time stays",
         ),
         confidence="high" if run.rounds is not None or not run.leaves else "medium",

@@ -101,6 +101,11 @@ def _error(profile: HostProfile, share: Ratio) -> Ratio:
     return 1.3 * math.sqrt(share * (1 - share) / max(profile.samples, 1))
 
 
+def _ticks(profile: HostProfile) -> float:
+    """Intervals in what was sampled: a look after a long call counts for all of them that it took."""
+    return max(profile.samples, profile.steps * profile.step_s / max(profile.interval_s, 1e-9))
+
+
 def is_certain(profile: HostProfile, share: Ratio) -> bool:
     """Whether enough samples show a share: not one or two of a dozen."""
     return share - 1.5 * _error(profile, share) > LEAST_CERTAIN
@@ -108,27 +113,23 @@ def is_certain(profile: HostProfile, share: Ratio) -> bool:
 
 def spread(profile: HostProfile, share: Ratio) -> Share:
     """A share as well as so many samples tell it: two standard errors more at most, one and a third less at least."""
-    error = _error(profile, share)
+    error = 1.3 * math.sqrt(share * (1 - share) / max(_ticks(profile), 1.0))
     return Share(least=max(0.0, share - error), most=min(1.0, share + ERRORS_AT_BEST * error))
 
 
-def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, whole: Ratio = 0.0) -> Gain:
+def removal(profile: HostProfile, share: Ratio, *, stays: Ratio) -> Gain:
     """What it brings when work goes that takes a share of the step.
-
-    The share is known as well as so many samples tell it: two standard errors more at best, one and a third less at worst.
 
     Args:
         profile: that the share is from.
         share: of the step.
         stays: part of it that is left at worst.
-        whole: share of the step that goes with it at best; that of the work itself where it is less.
     """
-    most = max(share, whole)
+    known = spread(profile, share)
     return Gain(
-        ratio_low=1 - spread(profile, most).most,
-        ratio_high=1 - spread(profile, share).least * (1 - stays),
-        method=f"removal: its share of the host's time, of which {format_percent(stays)} stays at worst"
-        + ("; at best all that its function does itself goes with it" if most > share else ""),
+        ratio_low=1 - known.most,
+        ratio_high=1 - min(known.least, share * (1 - stays)),
+        method=f"removal: its share of the host's time, of which {format_percent(stays)} stays at worst",
     )
 
 
@@ -148,7 +149,6 @@ def spending_finding(
     what: str,
     stays: Ratio,
     advice: str,
-    whole: Ratio = 0.0,
     **fields: Any,
 ) -> Finding:
     """A finding about one kind of work, at the line with the most of it.
@@ -160,7 +160,6 @@ def spending_finding(
         what: it is, as the subject of a sentence in the singular.
         stays: part of its time that is left at worst.
         advice: what to do.
-        whole: share of the step that goes with it at best.
         fields: others of the finding.
     """
     assert case.host is not None
@@ -179,7 +178,7 @@ def spending_finding(
         },
         links=[spent.link],
         cost=case.cost_of(spent.share, "samples of the host's time in these lines"),
-        gain=removal(case.host, spent.share, stays=stays, whole=whole),
+        gain=removal(case.host, spent.share, stays=stays),
         confidence="high",
         advice=advice,
         **fields,

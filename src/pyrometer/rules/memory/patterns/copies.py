@@ -24,6 +24,8 @@ class Cause(NamedTuple):
     """Whose call in the source asks for it."""
     what: str
     advice: str
+    sure: float = 0.0
+    """Part of its time that goes at worst: whoever reads a view may lose as much."""
 
 
 CASTS = {
@@ -52,8 +54,12 @@ CAUSES = {
         "A flatten that has to copy",
         "Keep the dimensions in the order in which they are merged.",
     ),
-    "aten::clone": Cause(("clone",), "Cloning a tensor", "Leave the clone out where nothing writes into it."),
-    "aten::repeat": Cause(("repeat",), "Repeating a tensor", "Use `expand`, which repeats without copying."),
+    "aten::clone": Cause(
+        ("clone",), "Cloning a tensor", "Leave the clone out where nothing writes into it.", sure=0.5
+    ),
+    "aten::repeat": Cause(
+        ("repeat",), "Repeating a tensor", "Use `expand`, which repeats without copying.", sure=0.5
+    ),
     "aten::to": Cause(
         (*CASTS, "to", "type", "type_as"),
         "Casting a tensor",

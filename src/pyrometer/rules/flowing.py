@@ -1,0 +1,40 @@
+"""What shares of the recorded operators' time are of a step, and what a step saves without them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.advice import Gain
+from pyrometer.quantity import Ratio
+
+if TYPE_CHECKING:
+    from pyrometer.rules.case import Case
+
+METHOD = "time of the operators in steps whose values were followed"
+BESIDE = 1.15
+"""What goes with an operator, over what it takes itself: memory that need not be had, and what waits for it."""
+
+
+def of_step(case: Case, share: Ratio) -> Ratio:
+    """A share of the operators' time as one of the step: Python, data and waiting are no operators."""
+    flow, step_s = case.dataflow, case.step_s
+    if flow is None or not step_s:
+        return share
+    return share * min(1.0, flow.step_operator_s / step_s)
+
+
+def removed(case: Case, share: Ratio, method: str, *, best: Ratio = 1.0, worst: Ratio = 0.7) -> Gain:
+    """What it brings if operators with this share of the recorded time go.
+
+    Args:
+        case: with the dataflow.
+        share: of the operators' time.
+        method: of the prediction.
+        best: part of their time that goes at best, before what goes with it.
+        worst: part of their time that goes at worst.
+    """
+    return Gain(
+        ratio_low=max(0.0, 1 - BESIDE * best * share),
+        ratio_high=min(1.0, 1 - worst * of_step(case, share)),
+        method=method,
+    )

@@ -1,0 +1,84 @@
+"""What the values themselves tell: zeros, padding, rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from pyrometer.dataflow.analyses.constant_tails import constant_tails
+from pyrometer.dataflow.analyses.lookups import lookups
+from pyrometer.dataflow.analyses.mostly_zero import mostly_zero
+from pyrometer.dataflow.graph import FlowGraph
+
+Flow = Callable[..., FlowGraph]
+
+EDGES = torch.randint(0, 300, (2, 600), generator=torch.Generator().manual_seed(1))
+ADJACENCY = torch.zeros(300, 300)
+ADJACENCY[EDGES[0], EDGES[1]] = 0.5
+FEATURES, TABLE = torch.rand(300, 5), nn.Parameter(torch.rand(200, 5))
+CODES = torch.arange(300) % 200
+
+
+def test_a_sparse_graph_as_a_dense_matrix_is_found(flow: Flow) -> None:
+    (fact,) = mostly_zero(flow(lambda: ADJACENCY @ FEATURES, steps=2))
+    assert fact.shape == [300, 300]
+    assert fact.zero_share > 0.95
+    assert not fact.one_hot
+
+
+def test_one_hot_rows_count_with_what_makes_them(flow: Flow) -> None:
+    (fact,) = mostly_zero(flow(lambda: functional.one_hot(CODES, 200).float() @ TABLE, steps=2))
+    assert fact.one_hot
+    assert fact.share > 0.6  # but for checks of the codes' range
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda: torch.rand(300, 300) @ FEATURES,
+        lambda: (torch.rand(300, 300) - 0.5).relu() @ FEATURES,
+        lambda: torch.tril(torch.ones(300, 300)) @ FEATURES,
+        lambda: (torch.rand(300, 200) @ (TABLE @ FEATURES[:200].T - 99).relu()).sum() + 1,
+    ],
+    ids=["full", "half", "triangle", "activations"],
+)
+def test_matrices_that_are_not_empty_or_are_learnt_are_left_alone(
+    flow: Flow, step: Callable[[], torch.Tensor]
+) -> None:
+    assert mostly_zero(flow(step, steps=2)) == []
+
+
+class Reader:
+    """Reads batches of sentences, padded to `length` or to the longest."""
+
+    def __init__(self, length: int | None) -> None:
+        self.table, self.length, self.turn = nn.Embedding(5_000, 4), length, 0
+
+    def __call__(self) -> torch.Tensor:
+        self.turn += 1
+        rows = [torch.arange(1, 9 + (self.turn + row) % 5) for row in range(4)]
+        ids = torch.zeros(4, self.length or max(map(len, rows)), dtype=torch.long)
+        for row, words in enumerate(rows):
+            ids[row, : len(words)] = words
+        return self.table(ids).tanh().sum()  # type: ignore[no-any-return]
+
+
+def test_padding_that_no_row_of_a_batch_needs_is_found_where_it_is_made(flow: Flow) -> None:
+    (fact,) = constant_tails(flow(Reader(40), steps=4))
+    assert fact.shape == [4, 40]
+    assert 28 <= fact.fewest <= fact.tail <= 32
+    assert fact.where.line == Reader.__call__.__code__.co_firstlineno + 3
+
+
+def test_batches_padded_to_their_longest_row_are_left_alone(flow: Flow) -> None:
+    assert constant_tails(flow(Reader(None), steps=4)) == []
+
+
+def test_rows_of_a_table_are_counted_once(flow: Flow) -> None:
+    (fact,) = lookups(flow(Reader(40), steps=2))
+    assert (fact.rows, fact.width) == (5_000, 4)
+    assert fact.looked_up == pytest.approx(12, abs=2)
