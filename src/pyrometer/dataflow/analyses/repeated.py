@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pyrometer.dataflow.graph import Call, FlowGraph, Ref
@@ -27,8 +28,8 @@ UNKNOWN = re.compile(
 )
 """Names of operators whose results chance decides, or whatever lay in memory."""
 
-CHANGING_VIEW = re.compile(r"conj|neg|imag")
-"""Views that show something else than what lies in memory."""
+MAKING_VIEW = re.compile(r"conj|neg|imag|lift_fresh")
+"""Views that show something else than what lies in memory, and what is named by its content."""
 
 FROM_HOST = frozenset({"aten::lift_fresh", "aten::lift_fresh_copy"})
 """What makes a tensor of numbers of the host."""
@@ -49,45 +50,53 @@ class _Name(NamedTuple):
     layout: tuple[Any, ...] = ()
 
 
+@dataclass
+class _Again:
+    """What a line computes again."""
+
+    calls: list[tuple[Call, Seconds]] = field(default_factory=list)
+    views_s: Seconds = 0.0
+    names: set[int] = field(default_factory=set)
+
+
 def repeated(graph: FlowGraph) -> list[Repeated]:
     """What a step computes again, by line; the dearest first."""
-    again: dict[tuple[str | None, int | None, Since], list[tuple[Call, Seconds]]] = defaultdict(list)
-    others: dict[tuple[str | None, int | None, Since], set[int]] = defaultdict(set)
+    places: dict[tuple[str | None, int | None, Since], _Again] = defaultdict(_Again)
     for call, since, name in _Names(graph).repeated():
-        place = (call.where.file, call.where.line, since)
+        again = places[call.where.file, call.where.line, since]
         after = sum(graph.calls[other].seconds for other in graph.backward_of.get(call.number, ()))
-        again[place].append((call, call.seconds + after))
-        others[place].add(name)
+        if graph.is_view(call):
+            again.views_s += call.seconds + after
+        else:
+            again.calls.append((call, call.seconds + after))
+            again.names.add(name)
     whole: dict[tuple[str | None, int | None], Seconds] = defaultdict(float)
     for call in graph.calls:
-        if not call.optimizer:
-            line = call.where.file, call.where.line
-            whole[line] += call.seconds
+        whole[call.where.file, call.where.line] += call.seconds
     facts = [
-        _fact(graph, spent, place[2], len(others[place]), whole[place[:2]]) for place, spent in again.items()
+        _fact(graph, again, since, whole[file, line])
+        for (file, line, since), again in places.items()
+        if again.calls
     ]
     return sorted((fact for fact in facts if fact.share >= MIN_SHARE), key=lambda fact: -fact.share)
 
 
-def _fact(
-    graph: FlowGraph, spent: list[tuple[Call, Seconds]], since: Since, results: int, spent_in_line: Seconds
-) -> Repeated:
+def _fact(graph: FlowGraph, again: _Again, since: Since, of_line_s: Seconds) -> Repeated:
     by_name: dict[str, Seconds] = defaultdict(float)
-    for call, seconds in spent:
+    for call, seconds in again.calls:
         by_name[call.name] += seconds
-    dearest, _ = max(spent, key=lambda each: each[1])
-    total = sum(by_name.values())
-    steps = max(graph.num_steps - (since == "step before"), 1)
     names = sorted(by_name, key=lambda name: -by_name[name])
+    steps = max(graph.num_steps - (since == "step before"), 1)
+    per_step = (sum(by_name.values()) + again.views_s) / steps
     return Repeated(
-        where=dearest.where,
+        where=max(again.calls, key=lambda each: each[1])[0].where,
         since=since,
         operators=names[:5],
-        results=results,
-        calls_per_step=sum(call.name == names[0] for call, _ in spent) / steps,
-        seconds_per_step=total / steps,
-        of_line=min(1.0, total * graph.num_steps / steps / spent_in_line),
-        share=graph.share(total * graph.num_steps / steps),
+        results=len(again.names),
+        calls_per_step=sum(call.name == names[0] for call, _ in again.calls) / steps,
+        seconds_per_step=per_step,
+        of_line=min(1.0, per_step * graph.num_steps / of_line_s) if of_line_s else 1.0,
+        share=graph.share(per_step * graph.num_steps),
     )
 
 
@@ -110,15 +119,16 @@ class _Names:
             before = first.get(name.number)
             if before is None or not self._is_same(before, call):
                 first[name.number] = call
-            elif before.step == call.step or name.lasting:
-                if self._is_work(call):
-                    yield call, "same step" if before.step == call.step else "step before", name.number
+            elif name.lasting or before.step == call.step:
+                since: Since = "step before" if name.lasting else "same step"
+                if self._is_work(call) and (before.step != call.step) == name.lasting:
+                    yield call, since, name.number
             else:
                 first[name.number] = call
 
     def _is_work(self, call: Call) -> bool:
         """Whether a call does something, forward, whose result nobody changes afterwards."""
-        if call.backward or call.optimizer or call.node is not None or self._graph.is_view(call):
+        if call.backward or call.optimizer or call.node is not None:
             return False
         return not any(self._graph.values[value].storage in self._changed for value in call.writes)
 
@@ -146,7 +156,7 @@ class _Names:
         name = self._named(call)
         seen = (
             self._name(call.reads[0])
-            if self._graph.is_view(call) and not CHANGING_VIEW.search(call.name)
+            if self._graph.is_view(call) and not MAKING_VIEW.search(call.name)
             else None
         )
         for position, value in enumerate(call.writes):
