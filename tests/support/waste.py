@@ -25,7 +25,7 @@ def fact(code: str, share: float) -> dict[str, Any]:
     again = {**unread, "calls_per_step": 39, "results": 3, "of_line": 1.0}
     facts: dict[str, dict[str, Any]] = {
         "PYR128": {"repeated": [Repeated(**again, since="step before")]},
-        "PYR133": {"repeated": [Repeated(**again, since="same step")]},
+        "PYR134": {"repeated": [Repeated(**again, since="same step")]},
         "PYR530": {
             "partly_used": [
                 PartlyUsed(

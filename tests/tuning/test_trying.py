@@ -207,7 +207,7 @@ def test_a_real_check_measures_what_it_predicted(
     (tmp_path / "program.py").write_text(large)
     (tmp_path / "parts.py").write_text(PARTS.replace("(x)", "(x: torch.Tensor)"))
     monkeypatch.chdir(tmp_path)
-    assert main(["check", "program.py:workload", "--try", "--budget", "10s", "--json"]) == 0
+    assert main(["check", "program.py:workload", "--try", "--budget", "4s", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)["diagnosis"]["findings"]
     (finding,) = [one for one in found if one["code"] == "PYR515"]
     assert finding["trial"]["outcome"] in {"faster", "undecided"}

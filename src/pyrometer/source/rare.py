@@ -43,6 +43,9 @@ SOME_STEPS = re.compile(rf"batch|{ACCUMULATION.pattern}", re.IGNORECASE)
 
 BAD_VALUE = words("isnan isinf is_nan is_inf isneginf isposinf")
 CLOCKS = words("time.time time.perf_counter time.monotonic datetime.datetime.now")
+WARNING = words("warn warning error critical exception")
+"""Functions and methods that say that something is wrong."""
+
 EXITS = words("sys.exit exit quit os._exit")
 FIRST_STEPS = 10
 """Comparisons of a counter with less than this hold at the beginning only."""
@@ -100,7 +103,7 @@ def in_rare_branch(module: Module, above: ast.If | ast.IfExp, child: ast.AST) ->
     if inside and fills_once(above):
         return True
     block = above.body if inside else above.orelse
-    if is_seldom(module, above.test, outcome=inside) or leaves(module, block, above):
+    if is_seldom(module, above.test, outcome=inside) or leaves(module, block, above) or warns(block):
         return True
     return inside and is_collected_interval(module, above)
 
@@ -197,6 +200,16 @@ def leaves(module: Module, block: Sequence[ast.stmt], branch: ast.If) -> bool:
     return isinstance(last, ast.Raise | ast.Break)
 
 
+def warns(block: Sequence[ast.stmt]) -> bool:
+    """Whether a block says that something is wrong: `warnings.warn(…)`, `logger.error(…)`."""
+    calls = (
+        statement.value
+        for statement in block
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    )
+    return any(last_name(call.func) in WARNING for call in calls)
+
+
 def after_rare_operand(module: Module, above: ast.BoolOp, child: ast.AST) -> bool:
     """`step % 100 == 0 and print(loss)`."""
     for value in above.values:
@@ -213,8 +226,22 @@ def in_loop(module: Module, above: ast.For | ast.AsyncFor | ast.While, child: as
 
 
 def in_function(module: Module, above: ast.FunctionDef | ast.AsyncFunctionDef, child: ast.AST) -> bool:
-    """What comes after `if step % 100: return` in a function's body."""
+    """What comes after `if step % 100: return` in a function's body, or in one that tells of trouble whatever happens."""
+    if any(isinstance(part, ast.If) and says_trouble(part) for part in above.body):
+        return True
     return child in above.body and after_common_exit(module, above.body, child, ast.Return)
+
+
+def says_trouble(branch: ast.If) -> bool:
+    """Whether each branch of an `if` warns, or fails."""
+    other = branch.orelse[0] if len(branch.orelse) == 1 else None
+    ends = isinstance(other, ast.If) and says_trouble(other)
+    return warns_or_fails(branch.body) and (ends or warns_or_fails(branch.orelse))
+
+
+def warns_or_fails(block: Sequence[ast.stmt]) -> bool:
+    """Whether a block warns or raises."""
+    return warns(block) or any(isinstance(statement, ast.Raise) for statement in block)
 
 
 def after_common_exit(

@@ -68,11 +68,12 @@ OPTIMIZER_NAME = re.compile(r"optim|(^|_)opt$", re.IGNORECASE)
 class StepLoops:
     """Which loops of one file are loops of steps."""
 
-    __slots__ = ("may_load", "module", "rounds", "whys")
+    __slots__ = ("may_load", "module", "rounds", "training", "whys")
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.may_load = may_name_loaders(module.text)
+        self.training: bool | None = None
         self.whys: dict[Loop, str | None] = {}
         self.rounds: dict[tuple[ast.stmt, int], Round] = {}
 
@@ -85,10 +86,18 @@ class StepLoops:
         return self.whys[loop]
 
     def is_sure(self, loop: Loop) -> bool:
-        """Whether a loop of steps goes over a loader, trains, or calls a module itself: what else counts steps may be any search."""
-        if not isinstance(loop, ast.While) and self.loader_of(loop) is not None:
+        """Whether a loop of steps trains, or works on what comes in: a loader, data in strides, a queue, an environment.
+
+        What else counts steps or runs a module may be a search, or decoding, whose next round needs what this one gave.
+        """
+        if self.trains(loop) or self.has_inner_steps(loop):
             return True
-        return self.trains(loop) or self.has_inner_steps(loop) or self.runs_module(loop)
+        if isinstance(loop, ast.While):
+            return self.runs_module(loop) and self.takes_in(loop)
+        if self.loader_of(loop) is not None:
+            return True
+        counts = range_limit(self.module, loop.iter) is not None and not has_stride(self.module, loop.iter)
+        return not counts and self.runs_module(loop)
 
     def of_while(self, loop: ast.While) -> str | None:
         """What makes a `while` loop one of steps: it trains, runs a model, counts steps, or takes in something to work on."""
@@ -173,6 +182,12 @@ class StepLoops:
     def trains(self, loop: Loop) -> bool:
         """Whether each round goes backward or steps an optimizer, other than in the loops of steps within."""
         return any(self.is_training_call(call) for call in self.calls_in(loop.body))
+
+    def in_training_file(self) -> bool:
+        """Whether the file trains anything."""
+        if self.training is None:
+            self.training = any(map(self.is_training_call, self.module.nodes(ast.Call)))
+        return self.training
 
     def is_training_call(self, call: ast.Call) -> bool:
         """`loss.backward()`, `optimizer.step()`, `optimizer.zero_grad()`."""
@@ -282,6 +297,11 @@ def iterables(module: Module, expression: ast.expr, depth: int = 5) -> Iterator[
                 yield from iterables(module, argument, depth - 1)
             return
     yield expression
+
+
+def has_stride(module: Module, expression: ast.expr) -> bool:
+    """Whether a loop goes over a range in strides, as over data in batches."""
+    return any(isinstance(part, ast.Call) and len(part.args) == 3 for part in iterables(module, expression))
 
 
 def range_limit(module: Module, expression: ast.expr) -> ast.expr | None:

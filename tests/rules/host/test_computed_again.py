@@ -1,4 +1,4 @@
-"""PYR133: results that the step has already."""
+"""PYR134: results that the step has already."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from waste import case_at
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
-CODE = "PYR133"
+CODE = "PYR134"
 Sampled = Callable[..., Case]
 
 

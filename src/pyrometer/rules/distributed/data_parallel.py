@@ -39,6 +39,7 @@ No fix is applied: the program must be started in another way, and each process 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -69,12 +70,31 @@ def find(module: Module) -> Iterator[Match]:
     if "DistributedDataParallel" in module.text:
         return  # It is the choice of whoever starts the program.
     for call in module.calls(*DATA_PARALLEL):
-        if not module.region(call).test:
+        if not module.region(call).test and not (
+            _is_wrapped_already(module, call) or _is_loaded(module, call)
+        ):
             yield match(
                 call,
                 "DataParallel copies the model to every device in each step, from one process",
                 advice=ADVICE,
             )
+
+
+def _is_wrapped_already(module: Module, call: ast.Call) -> bool:
+    """Whether a part is wrapped because the whole is: where that was done is the place to change."""
+    tests = [above.test for above in module.ancestors(call) if isinstance(above, ast.If)]
+    return any(
+        "isinstance" in module.source(test) and "DataParallel" in module.source(test) for test in tests
+    )
+
+
+def _is_loaded(module: Module, call: ast.Call) -> bool:
+    """Whether a model that is only run is wrapped, so that its parameters have the names of a checkpoint."""
+    if module.heat.loops.in_training_file():
+        return False
+    function = module.function_of(call)
+    methods = (node.attr for node in ast.walk(function or module.tree) if isinstance(node, ast.Attribute))
+    return not {"load_state_dict", "eval"}.isdisjoint(methods)
 
 
 @RULE.in_evidence("program")

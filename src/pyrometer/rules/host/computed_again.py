@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
-    code="PYR133",
+    code="PYR134",
     name="computed-again",
     doc=__doc__,
     severity="warning",

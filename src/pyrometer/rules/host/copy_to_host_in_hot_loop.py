@@ -1,8 +1,9 @@
 """A tensor is copied to the host in every step, and the host waits for it.
 
 ## What it does
-Finds `.cpu()` and `.to("cpu")` of a tensor in code that runs once per step, unless the copy
-is itself the result: collected, returned or yielded, or is needed by a library of arrays, a plot or a metric of the host. In a trace it finds the copies from a device that held up the host.
+Finds `.cpu()` and `.to("cpu")` of a tensor in code that runs once per step, where the copy is calculated with as the device could:
+reduced, compared, added up, or given to torch again. A copy that is itself the result, or that a library of arrays, a plot or a
+metric of the host needs, is left alone. In a trace it finds the copies from a device that held up the host.
 
 ## Why it costs
 A copy to ordinary memory of the host returns only when all work before it on the device is done and the bytes have arrived.
@@ -43,7 +44,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.avoidable import is_required
+from pyrometer.rules.host.patterns.copied import is_calculated_with, is_result
 from pyrometer.rules.host.patterns.reads import Read, copies_to_host, during, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
@@ -70,23 +71,6 @@ LATER = (
     'Copy into pinned memory without waiting (`.to("cpu", non_blocking=True)`), record an event, and read the copy one step '
     "later, when the event has passed."
 )
-COLLECTING = frozenset(
-    [
-        "append",
-        "extend",
-        "add",
-        "update",
-        "put",
-        "put_nowait",
-        "send",
-        "write",
-        "writerow",
-        "save",
-        "insert",
-        "appendleft",
-        "setdefault",
-    ]
-)
 
 
 @RULE.in_source
@@ -95,7 +79,7 @@ def find(module: Module) -> Iterator[Match]:
     for read, why, confidence in sure_reads(module, copies_to_host):
         if _lies_on_host(read):
             continue
-        if why.within != "request" and not is_result(module, read) and not is_required(module, read):
+        if why.within != "request" and not is_result(module, read) and is_calculated_with(module, read):
             message = f"`{read.text}` copies a tensor to the host and waits for it{during(why)}"
             yield match(read.node, message, advice=f"{ADVICE} {LATER}", confidence=confidence, hot=why.why)
 
@@ -122,50 +106,3 @@ def explain(case: Case) -> Iterator[Finding]:
         return Told(LATER if is_needed else f"{ADVICE} {LATER}")
 
     return stall_findings(RULE, case, tell)
-
-
-def is_result(module: Module, read: Read) -> bool:
-    """Whether the copy is what the code is for: it is handed on, alone or with others, as it is or as an array."""
-    child: ast.AST = read.node
-    for above in module.ancestors(read.node):
-        if isinstance(above, ast.Return | ast.Yield | ast.YieldFrom):
-            return True
-        if isinstance(above, ast.Call) and child in above.args:
-            return isinstance(above.func, ast.Attribute) and above.func.attr in COLLECTING
-        if isinstance(above, ast.Assign | ast.AnnAssign):
-            return _is_stored(module, above)
-        if not isinstance(
-            above,
-            ast.Tuple
-            | ast.List
-            | ast.Dict
-            | ast.DictComp
-            | ast.ListComp
-            | ast.Attribute
-            | ast.Call
-            | ast.Subscript,
-        ):
-            return False
-        child = above
-    return False
-
-
-def _is_stored(module: Module, assignment: ast.Assign | ast.AnnAssign) -> bool:
-    """Whether what is assigned goes into a container, or to a name that is only handed on."""
-    targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
-    if any(isinstance(target, ast.Subscript) for target in targets):
-        return True
-    names = [target for target in targets if isinstance(target, ast.Name)]
-    uses = [use for name in names for use in module.uses(name.id, name) if use.lineno >= assignment.lineno]
-    return bool(uses) and all(_is_handed_on(module, use) for use in uses)
-
-
-def _is_handed_on(module: Module, use: ast.Name) -> bool:
-    above = module.parent(use)
-    if isinstance(above, ast.Return | ast.Yield | ast.Tuple | ast.List | ast.Dict):
-        return True
-    return (
-        isinstance(above, ast.Call)
-        and isinstance(above.func, ast.Attribute)
-        and above.func.attr in COLLECTING
-    )

@@ -94,7 +94,11 @@ def find(module: Module) -> Iterator[Match]:
             continue  # One wait for each request is what its answer takes.
         if _hands_out(module, read.node) or (_is_whole(read.node) and is_for_library(module, read)):
             continue
-        if ends_early(module, read):
+        if (
+            ends_early(module, read)
+            or _is_prediction(module, read, why)
+            or _is_of_no_network(module, read, why)
+        ):
             continue
         if in_layer(why) and _serves_the_layer(module, read, why):
             continue
@@ -115,6 +119,22 @@ def _serves_the_layer(module: Module, read: Read, why: Hot) -> bool:
     if in_comprehension(module, read.node) or module.loops_around(read.node):
         return whole and why.per == "layer" and not in_comprehension(module, read.node)
     return whole or not is_needless_number(module, read.node)
+
+
+def _is_prediction(module: Module, read: Read, why: Hot) -> bool:
+    """Whether a program that does not train fetches all of a result: that is what it runs the network for."""
+    loops = module.heat.loops
+    trains = loops.in_training_file() if why.loop is None else loops.trains(why.loop)
+    return _is_whole(read.node) and why.per != "batch-element" and not trains
+
+
+def _is_of_no_network(module: Module, read: Read, why: Hot) -> bool:
+    """Whether a loop neither trains nor runs a network, nor walks over what is read: a search, a simulation, statistics of data."""
+    if why.within != "round" or why.loop is None or module.heat.loops.runs_module(why.loop):
+        return False
+    targets = [loop.target for loop in module.loops_around(read.node) if not isinstance(loop, ast.While)]
+    walked = names_in(*targets)
+    return read.subject is None or not names_in(read.subject) & walked
 
 
 def _is_whole(node: ast.expr) -> bool:

@@ -106,12 +106,17 @@ def _is_small(module: Module, call: ast.Call) -> bool:
     if isinstance(given, ast.List | ast.Tuple):
         return bool(given.elts)
     if isinstance(given, ast.Name):
-        made = module.assignments(given.id, given)
-        return not any(isinstance(value, ast.ListComp | ast.Call) for value in made)
-    return given is not None and not any(
+        return not any(_may_be_large(value) for value in module.assignments(given.id, given))
+    return given is not None and not _may_be_large(given)
+
+
+def _may_be_large(value: ast.expr) -> bool:
+    """Whether a value is made by a comprehension or a call, or is a field of a record."""
+    return any(
         isinstance(part, ast.ListComp | ast.GeneratorExp)
         or (isinstance(part, ast.Call) and not _is_number(part))
-        for part in ast.walk(given)
+        or (isinstance(part, ast.Subscript) and isinstance(getattr(part.slice, "value", None), str))
+        for part in ast.walk(value)
     )
 
 

@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.host.patterns.loops import FEW_NAME
 from pyrometer.rules.kernels.patterns.growing import collected
 from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
@@ -58,6 +59,7 @@ from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
+from pyrometer.source.index import last_name
 from pyrometer.source.knowledge import LOADER_NAME
 from pyrometer.source.rewriting import rewritten
 from pyrometer.source.value import Kind
@@ -88,6 +90,7 @@ JOINS = tuple(
     f"torch.{name}" for name in ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "column_stack")
 )
 OPS = frozenset(["aten::cat"])
+DRAWN = frozenset(["multinomial", "argmax"])
 
 
 class Growth(NamedTuple):
@@ -173,7 +176,7 @@ def find(module: Module) -> Iterator[Match]:
     """Tensors grown in a loop."""
     by_loop: dict[ast.AST, list[Growth]] = {}
     for growth in growths(module):
-        if not module.region(growth.call).test:
+        if not module.region(growth.call).test and not _copies_little(module, growth):
             by_loop.setdefault(growth.loop, []).append(growth)
     for growth, *others in by_loop.values():
         names = " and ".join(dict.fromkeys(each.name for each in [growth, *others]))
@@ -183,6 +186,25 @@ def find(module: Module) -> Iterator[Match]:
             advice=advice_for(growth),
             hot=getattr(module.hot(growth.call), "why", None),
         )
+
+
+def _copies_little(module: Module, growth: Growth) -> bool:
+    """Whether the rounds are few, or add only the tokens that were drawn from the answer of a network that each of them runs."""
+    loop = growth.loop
+    counted = loop.iter if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) else ast.Constant(0)
+    limits = (
+        last_name(node) or "" for node in ast.walk(counted) if isinstance(node, ast.Name | ast.Attribute)
+    )
+    if module.name_of(getattr(counted, "func", counted)) == "range" and any(map(FEW_NAME.search, limits)):
+        return True
+    names = {node.id: node for node in ast.walk(growth.call) if isinstance(node, ast.Name)}
+    given = [value for name, node in names.items() for value in module.assignments(name, node)]
+    drawn = any(
+        isinstance(node, ast.Call) and last_name(node.func) in DRAWN
+        for value in [growth.call, *given]
+        for node in ast.walk(value)
+    )
+    return drawn and module.heat.loops.runs_module(loop)
 
 
 def advice_for(growth: Growth) -> str:

@@ -53,6 +53,7 @@ from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.source.edit import Edit
+from pyrometer.source.rare import conditions
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -138,13 +139,16 @@ def _is_method_of_module(module: Module, call: ast.Call) -> bool:
 
 
 def _is_for_training(module: Module, call: ast.Call) -> bool:
-    """Under `if self.training`, or in a step of training."""
+    """Under `if self.training` or a switch that the caller sets, or in a step of training."""
     function = module.function_of(call)
     if function is not None and function.name.startswith("training"):
         return True
     return any(
         isinstance(above, (ast.If, ast.IfExp))
-        and any(isinstance(node, ast.Attribute) and node.attr == "training" for node in ast.walk(above.test))
+        and (
+            any(isinstance(node, ast.Attribute) and node.attr == "training" for node in ast.walk(above.test))
+            or any(isinstance(part, ast.Name) for part in conditions(above.test))
+        )
         for above in module.ancestors(call)
     )
 

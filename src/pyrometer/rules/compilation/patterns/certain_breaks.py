@@ -82,10 +82,23 @@ def certain_breaks(module: Module) -> Iterator[CertainBreak]:
     for candidate in sorted(
         _candidates(module), key=lambda graph_break: (graph_break.node.lineno, graph_break.node.col_offset)
     ):
+        if _is_for_compiling(module, candidate.node):
+            continue
         is_certain = not _is_conditional(module, candidate.node)
         if candidate.node.lineno not in seen and (is_certain or not candidate.is_aside):
             seen.add(candidate.node.lineno)
             yield candidate._replace(is_certain=is_certain)
+
+
+def _is_for_compiling(module: Module, node: ast.expr) -> bool:
+    """Whether a place runs under `if torch.compiler.is_compiling():` only, so that it was written for the compiler."""
+    child: ast.AST = node
+    for above in module.ancestors(node):
+        asks = isinstance(above, ast.If) and isinstance(above.test, ast.Call) and child in above.body
+        if asks and isinstance(above, ast.If) and "is_compiling" in module.source(above.test):
+            return True
+        child = above
+    return False
 
 
 def is_set(module: Module, setting: str) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pyrometer.source.index import last_name
 from pyrometer.source.rare import BAD_VALUE
 from pyrometer.source.torch_names import OPERATIONS
 from pyrometer.source.value import Kind
@@ -32,6 +33,7 @@ CHECKING = re.compile(r"check|assert|validate|verify|ensure", re.IGNORECASE)
 RESHAPING = words(
     "squeeze flatten view reshape unsqueeze long float double half contiguous detach clone to type T t"
 )
+TO_HOST = words("tolist cpu numpy item")
 COMPARING = frozenset({"equal", "allclose", "eq"})
 SOUND = BAD_VALUE | {"isfinite"}
 FURTHEST = 3
@@ -69,6 +71,30 @@ def may_do_without(module: Module, node: ast.expr, depth: int = 0) -> bool:
     elif isinstance(above, ast.Assign):
         may = _may_when_assigned(module, above, node, depth)
     return may
+
+
+def is_worked_on(module: Module, node: ast.expr) -> bool:
+    """Whether what is selected goes through a network or a function of the program, or to the host: fewer elements are less work."""
+    uses = list(uses_of(module, node))
+    return any(_is_work(module, use) or decides(module, use) for use in uses)
+
+
+def _is_work(module: Module, use: ast.expr) -> bool:
+    if isinstance(use, ast.Call) and isinstance(use.func, ast.Attribute) and use.func.attr in TO_HOST:
+        return True
+    above = module.parent(use)
+    while isinstance(above, ast.Attribute | ast.Subscript | ast.keyword):
+        if isinstance(above, ast.Attribute) and above.attr in TO_HOST:
+            return True
+        use, above = (use if isinstance(above, ast.keyword) else above), module.parent(above)
+    if isinstance(above, ast.For | ast.comprehension):
+        return above.iter is use
+    if not isinstance(above, ast.Call) or use is above.func:
+        return False
+    is_own = isinstance(above.func, ast.Name) and module.name_of(above.func) is None
+    return (
+        is_own or module.classes.function_meant(above.func) is not None or module.flow.is_module_call(above)
+    )
 
 
 def _is_index(module: Module, node: ast.Tuple) -> bool:
@@ -264,7 +290,42 @@ def _is_needless_in(module: Module, assignment: ast.Assign, depth: int) -> bool:
         return False
     uses = [use for use in module.uses(target.id, target) if use.lineno > assignment.lineno]
     here = [use for use in uses if module.function_of(use) is module.function_of(assignment)]
+    if any(decides(module, use) for use in here):
+        return False
     return any(is_needless_number(module, use, depth + 1) for use in here)
+
+
+def decides(module: Module, node: ast.AST, depth: int = 0) -> bool:
+    """Whether Python goes one way or another by a value, or makes something as large as it says, so that it has to know it."""
+    child = node
+    for above in module.ancestors(node):
+        if isinstance(above, ast.If | ast.While | ast.IfExp):
+            return child is above.test
+        if isinstance(above, ast.Slice):
+            return True
+        if isinstance(above, ast.Call) and child is not above.func:
+            called = last_name(above.func) or ""
+            if called not in PLAIN:
+                return called in SIZED
+        elif isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name) and depth < FURTHEST:
+            target = above.targets[0]
+            uses = (use for use in module.uses(target.id, target) if use.lineno > above.lineno)
+            here = (use for use in uses if module.function_of(use) is module.function_of(above))
+            return any(decides(module, use, depth + 1) for use in here)
+        if isinstance(above, ast.stmt):
+            return False
+        child = above
+    return False
+
+
+PLAIN = words("int float min max abs round ceil floor")
+"""Functions that give a number for a number."""
+
+SIZED = words(
+    "range zeros ones full empty new_zeros new_ones new_full new_empty arange linspace topk narrow view reshape expand repeat split"
+    " chunk randperm randint pad interpolate unfold sequence_mask"
+)
+"""Functions and methods that make a result as large as a number says."""
 
 
 NUMBER_OR_TENSOR = words(

@@ -214,8 +214,14 @@ def _beside_s(profile: HostProfile, loop: HostLoop, found: tuple[Module, Walked]
         return 0.0
     first, last = found[1].lineno, found[1].end_lineno or found[1].lineno
     place = (loop.where.file, loop.where.function, loop.over)
-    same = (other for other in profile.loops if (other.where.file, other.where.function, other.over) == place)
-    return sum(other.total_s for other in same if not first <= (other.where.line or 0) <= last)
+    around = {node.lineno for node in found[0].ancestors(found[1]) if isinstance(node, Walked)}
+    return sum(
+        other.total_s
+        for other in profile.loops
+        if (other.where.file, other.where.function, other.over) == place
+        and other.where.line not in around
+        and not first <= (other.where.line or 0) <= last
+    )
 
 
 def _traced(case: Case, function: tuple[Module, FunctionNode]) -> LineTotal | None:

@@ -31,6 +31,12 @@ READING = words("""
     """)
 """Methods that read, move, view or ask about a tensor: a loop of these alone is not work that could be batched."""
 
+JOINING = words("cat concat stack hstack vstack")
+"""What only joins what a round has collected."""
+
+TAKING_TEXT = words("to type norm new_zeros new_ones")
+"""Methods of tensors that take text."""
+
 SHAPED = words("shape size dim ndim dtype device numel sum mean max min")
 """Attributes of one tensor that a list of tensors does not have."""
 
@@ -40,7 +46,7 @@ FEW_ROUNDS = 16
 
 FEW_NAME = re.compile(
     r"(^|_)(heads?|spks?|speakers?|levels?|scales?|layers?|stages?|depths?|blocks?|codebooks?|quantizers?|streams?|groups?|"
-    r"dims?|ndim|axes|orders?|directions?|iters?|iterations?|hops?|copies|views?|experts?|branches|stacks?)$"
+    r"dims?|ndim|axes|channels?|masks?|decoders?|orders?|directions?|iters?|iterations?|hops?|copies|views?|experts?|branches|stacks?)$"
 )
 """What a handful of rounds is counted by, each with its own parameters more often than not."""
 
@@ -106,7 +112,21 @@ def element_loop(module: Module, loop: Rounds) -> ElementLoop | None:
     ):
         return None
     operations = tuple(_operations(module, loop))
-    return ElementLoop(loop, tensor, operations) if operations else None
+    return ElementLoop(loop, tensor, operations) if operations and not _is_text(module, loop) else None
+
+
+def _is_text(module: Module, loop: Rounds) -> bool:
+    """Whether methods of an element are given text, as those of strings and lists of them are: `row.index("<pad>")`."""
+    elements = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in elements
+        and node.func.attr not in TAKING_TEXT
+        and any(isinstance(module.literal(argument), str) for argument in node.args)
+        for node in _within(loop)
+    )
 
 
 def _walked(module: Module, loop: Rounds) -> str | None:
@@ -207,7 +227,8 @@ def _operations(module: Module, loop: Rounds) -> Iterator[str]:
                 yield module.source(node)
         elif isinstance(node, ast.Call) and module.value_of(node).is_tensor:
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-            if method not in READING:
+            joins = (module.name_of(node.func) or "").removeprefix("torch.") in JOINING
+            if method not in READING and not joins:
                 yield module.source(node)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.rules.host.patterns.loops import FEW_NAME
 from pyrometer.source.index import last_name
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack")
 
 KEEPING = frozenset({"past_key_values", "past", "cache", "kv_cache", "use_cache", "state", "hidden"})
 """Arguments by which a network is given what it computed before."""
+
+
+KEPT = re.compile(r"cache|^past|_past|(^|_)mems(_|$)|incremental", re.IGNORECASE)
+"""Names of what a decoder keeps of the tokens before."""
 
 
 class Prefix(NamedTuple):
@@ -37,6 +43,8 @@ def prefixes(module: Module) -> Iterator[Prefix]:
         grown, loops = module.parent(join), module.loops_around(join)
         if not isinstance(grown, ast.Assign) or not loops or loops[0] in told:
             continue
+        if _speaks_of_kept(module, loops[0]) or _goes_over_layers(loops[0]):
+            continue
         name = _grows(module, join, grown)
         if name is None:
             continue
@@ -47,6 +55,24 @@ def prefixes(module: Module) -> Iterator[Prefix]:
         if call is not None and (any(part.id in derived for part in added) or join in module.ancestors(call)):
             told.add(loops[0])
             yield Prefix(loop=loops[0], name=name, grown=grown, call=call)
+
+
+def _speaks_of_kept(module: Module, loop: Loop) -> bool:
+    """Whether the function of a loop keeps what it computed: its names speak of a cache, of keys and values, of steps."""
+    function: ast.AST = module.function_of(loop) or loop
+    names = (
+        getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None)
+        for node in ast.walk(function)
+    )
+    return any(KEPT.search(name) is not None for name in names if isinstance(name, str))
+
+
+def _goes_over_layers(loop: Loop) -> bool:
+    """Whether the rounds are few: layers of a network, levels, codebooks."""
+    if isinstance(loop, ast.While):
+        return False
+    parts = [part for part in ast.walk(loop.iter) if isinstance(part, ast.Name | ast.Attribute)]
+    return any(FEW_NAME.search(last_name(part) or "") is not None for part in parts)
 
 
 def _grows(module: Module, join: ast.Call, grown: ast.Assign) -> str | None:
@@ -137,4 +163,15 @@ def _computes(module: Module, call: ast.Call, longer: set[str], others: set[str]
     }
     if (names - longer) & KEEPING:
         return False
+    if not _runs_network(module, call):
+        return False
     return any(_reads(part, longer) and not any(_is_last(node) for node in ast.walk(part)) for part in given)
+
+
+def _runs_network(module: Module, call: ast.Call) -> bool:
+    """Whether a call may run a network: a function of this file that calls no module does not."""
+    function = module.classes.called_function(call)
+    if function is None:
+        return True
+    calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return any(module.flow.is_module_call(inner) or module.name_of(inner.func) is None for inner in calls)

@@ -23,6 +23,8 @@ def is_ragged(module: Module, loop: Rounds) -> bool:
     return any(
         _is_sized_by_data(module, node)
         or _takes_of_list(module, node, counters)
+        or _takes_of_record(module, node, counters)
+        or _calls_ragged(module, node)
         or (isinstance(node, ast.Slice) and any(_varies(end, counters, elements) for end in _ends(node)))
         for statement in loop.body
         for node in ast.walk(statement)
@@ -36,6 +38,26 @@ def _takes_of_list(module: Module, node: ast.AST, counters: set[str]) -> bool:
     ):
         return False
     return isinstance(node.ctx, ast.Load) and module.value_of(node.value).kind is Kind.TENSORS
+
+
+def _takes_of_record(module: Module, node: ast.AST, counters: set[str]) -> bool:
+    """Whether a round takes a field of its element of a list of records: `targets[i]["boxes"]`, `results[i].masks`."""
+    element = node.value if isinstance(node, ast.Attribute | ast.Subscript) else None
+    if not (
+        isinstance(element, ast.Subscript)
+        and isinstance(element.slice, ast.Name)
+        and element.slice.id in counters
+    ):
+        return False
+    by_key = isinstance(node, ast.Subscript) and isinstance(module.literal(node.slice), str)
+    is_field = isinstance(node, ast.Attribute) and not isinstance(module.parent(node), ast.Call)
+    return (by_key or is_field) and not module.value_of(element.value).is_tensor
+
+
+def _calls_ragged(module: Module, node: ast.AST) -> bool:
+    """Whether a round calls a function of this file in which the data say how large tensors are."""
+    function = module.classes.called_function(node) if isinstance(node, ast.Call) else None
+    return function is not None and any(_is_sized_by_data(module, part) for part in ast.walk(function))
 
 
 def _targets(module: Module, loop: Rounds) -> tuple[set[str], set[str]]:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.source.regions import NEAR_PARTS
 from pyrometer.source.value import Kind
 from pyrometer.text import one_line
 
@@ -49,11 +50,17 @@ OF_DEVICES = re.compile(r"cuda|accelerator|\bdevice\s*=|\.device\b|\.to\(\s*devi
 OTHER_DEVICE = re.compile(r"""["'](mps|npu|xla|cpu)["']""")
 ONCE = re.compile(
     r"(^|_)(calibrat\w*|export(s|er|ed)?|export_\w+|save\w*|checkpoint\w*|setup|build|convert(s|er|ed)?|visuali[sz]\w*|plot(s|ting)?|draw\w*|demo|summar(y|ize|ise)|"
-    r"statistics|debug\w*|preprocess\w*|prepare|dump|render\w*|report|describe|inspect|animate|init_\w+|initiali[sz]e\w*)(_|$)"
+    r"statistics|debug\w*|preprocess\w*|prepare|dump|render\w*|report|describe|inspect|animate|reference|naive|init_\w+|initiali[sz]e\w*)(_|$)"
     r"|^(__repr__|__str__|extra_repr|__init__)$",
     re.IGNORECASE,
 )
 """Functions and files for what is done once, or for people to look at."""
+
+ONCE_FOLDER = re.compile(
+    r"(^|_)(export(s|ers?|ing)?|visuali[sz]\w*|plot(s|ting)?|convert(s|ers?)?|conversion)$",
+    re.IGNORECASE,
+)
+"""Folders of such files."""
 
 FEEDING = re.compile(r"(Sampler|Dataset)$")
 INVERSE = re.compile(r"inv(erse)?(_|$)|jacobian|log_prob")
@@ -151,7 +158,9 @@ def _is_once(module: Module, node: ast.expr | ast.stmt) -> bool:
         above for above in module.ancestors(node) if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef)
     )
     names = [function.name for function in functions]
-    return any(ONCE.search(name) for name in [*names, PurePath(module.path).stem])
+    path = PurePath(module.path)
+    folders = path.parts[-NEAR_PARTS:-1]
+    return any(ONCE.search(name) for name in [*names, path.stem]) or any(map(ONCE_FOLDER.search, folders))
 
 
 def _feeds(module: Module, node: ast.expr | ast.stmt) -> bool:

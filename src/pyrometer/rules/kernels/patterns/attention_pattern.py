@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +39,8 @@ class Attention(NamedTuple):
     key: str
     value: str
     product: ast.expr
+    scores: ast.expr
+    """The product of queries and keys."""
 
 
 def written_out(module: Module) -> Iterator[Attention]:
@@ -45,10 +48,11 @@ def written_out(module: Module) -> Iterator[Attention]:
     if FUSED.search(module.text):
         return
     calls = [*module.calls("torch.softmax", "torch.nn.functional.softmax"), *module.method_calls("softmax")]
-    for call in dict.fromkeys(calls):
-        attention = _attention(module, call)
-        if attention is not None:
-            yield attention
+    found = [
+        attention for call in dict.fromkeys(calls) if (attention := _attention(module, call)) is not None
+    ]
+    taken = Counter(attention.scores for attention in found)
+    yield from (attention for attention in found if taken[attention.scores] == 1)
 
 
 def _attention(module: Module, call: ast.Call) -> Attention | None:
@@ -70,7 +74,12 @@ def _attention(module: Module, call: ast.Call) -> Attention | None:
     if len(values) < SCORE_OPERANDS or len(operands) < SCORE_OPERANDS:
         return None
     return Attention(
-        call, module.source(operands[0]), key or module.source(operands[1]), module.source(values[1]), second
+        call,
+        module.source(operands[0]),
+        key or module.source(operands[1]),
+        module.source(values[1]),
+        second,
+        product,
     )
 
 

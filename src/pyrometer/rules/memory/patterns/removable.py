@@ -14,6 +14,8 @@ from pyrometer.rules.memory.patterns.spent import Spent, calls_of, has_device
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import delete_statement
+from pyrometer.source.index import last_name
+from pyrometer.source.rare import conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,10 +60,19 @@ def _is_meant(module: Module, call: ast.Call) -> bool:
         return True
     tests = [above.test for above in module.ancestors(call) if isinstance(above, ast.If)]
     names = {getattr(part, "id", getattr(part, "attr", "")) for test in tests for part in ast.walk(test)}
-    return any(OPTION.search(name) for name in names)
+    if any(OPTION.search(name) for name in names):
+        return True
+    return any(_is_option(part) for test in tests for part in conditions(test))
+
+
+def _is_option(condition: ast.expr) -> bool:
+    """Whether a condition is a switch of the program's: `self.preserve_memory`, but not whether there is a device."""
+    name = last_name(condition)
+    return name is not None and not isinstance(condition, ast.Call) and DEVICES.search(name) is None
 
 
 MEANT = re.compile(r"memory|cache|clear|free|clean|release", re.IGNORECASE)
+DEVICES = re.compile(r"cuda|gpu|mps|xpu|device|accelerator", re.IGNORECASE)
 OPTION = re.compile(r"save_mem|low_?mem|offload|empty_cache|clear_cache|threshold|oom", re.IGNORECASE)
 
 
