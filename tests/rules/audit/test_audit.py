@@ -22,6 +22,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule, rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
+from pyrometer.source.module import Module
 
 PARTS = [kind for kind in get_args(Kind) if kind != "source"]
 CODES = sorted({code for items in GROUPS.values() for item in items for code in item.rules})
@@ -194,9 +195,20 @@ class TestScore:
         wider = costly("PYR111", low=0.3, high=0.3, overlaps=["PYR109"])
         assert self.lost(first, wider) == pytest.approx(35)
 
+    def test_what_stands_within_the_loop_of_another_takes_it_once(self) -> None:
+        text = "def clip(grads):\n    for g in grads:\n        n = g.norm()\n        if n.isfinite():\n            g.div_(n)\n    return n\n"
+        case = Case(target="t", modules=(Module.parse("m.py", text),))
+        loop, inside, after = (
+            costly(code, low=0.6, high=0.6, where=Place(file="m.py", line=line))
+            for code, line in (("PYR126", 2), ("PYR104", 4), ("PYR213", 6))
+        )
+        for findings in ([loop, inside], [inside, loop]):
+            assert audit(case, findings).score == pytest.approx(80)
+        assert audit(case, [loop, after]).score == pytest.approx(64)
+
     def test_what_nothing_measures_takes_little_and_once_per_item(self) -> None:
         (unmeasured,) = {self.lost(*[finding("PYR109")] * times) for times in (1, 2, 5)}
-        assert 0 < unmeasured < 5
+        assert 0 < unmeasured < 6
         assert self.lost(finding("PYR109"), finding("PYR213")) > unmeasured
         text = 100 - (audit(Case(target="t"), [], [finding("PYR109")]).score or 0)
         assert 0 < text < unmeasured

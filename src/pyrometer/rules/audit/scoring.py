@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyrometer.rules.audit.record import Basis, Deduction
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.overlap import stands_within
 from pyrometer.rules.ranking import promise
 
 WEIGHT = 0.5
@@ -25,7 +26,7 @@ MOST = 0.75
 WRONG = 0.2
 """For what makes results wrong or memory run out, where the share that was measured is not larger."""
 
-UNMEASURED = 0.03
+UNMEASURED = 0.05
 """For an item that fails on what nothing of the run measures."""
 
 REMARK = 0.01
@@ -70,15 +71,15 @@ def deduct(
         items: the item of each breach, which takes what is not measured once.
         case: whose step and peak costs are shares of.
     """
-    counted: dict[str, float] = {}
+    counted: list[tuple[Finding, float]] = []
     charged: set[str] = set()
     deductions = []
     for breach, item in zip(breaches, items, strict=True):
         finding, code = breach.finding, breach.finding.code
         share, basis = _share(breach, case)
         if basis in ("step", "peak"):
-            before = max((counted.get(other, 0.0) for other in finding.overlaps), default=0.0)
-            counted[code] = max(share, before, counted.get(code, 0.0))
+            before = max((taken for other, taken in counted if _same_cost(other, finding, case)), default=0.0)
+            counted.append((finding, max(share, before)))
             taken = WEIGHT * (share - before) / (1 - WEIGHT * before) if share > before else 0.0
         else:
             taken = 0.0 if item in charged or finding.overlaps else share
@@ -96,6 +97,14 @@ def deduct(
             )
         )
     return deductions
+
+
+def _same_cost(other: Finding, finding: Finding, case: Case) -> bool:
+    """Whether what one finding counts is part of what another does: it overlaps, or stands within the other's loop."""
+    if other.code in finding.overlaps:
+        return True
+    first, second = other.where, finding.where
+    return stands_within(first, second, case.modules) or stands_within(second, first, case.modules)
 
 
 def _share(breach: Breach, case: Case) -> tuple[float, Basis]:
