@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pyrometer.dataflow.graph import Call, FlowGraph, Ref
 from pyrometer.dataflow.report import Repeated
 from pyrometer.dataflow.sampling import DIGESTED
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Ratio, Seconds
 
 Since = Literal["same step", "step before"]
 
@@ -60,9 +60,12 @@ class _Again:
 
 
 def repeated(graph: FlowGraph) -> list[Repeated]:
-    """What a step computes again, by line; the dearest first."""
+    """What a step computes again, by line, the dearest first; the first of several steps is not counted, in which much is done once."""
+    first = min(1, graph.num_steps - 1)
     places: dict[tuple[str | None, int | None, Since], _Again] = defaultdict(_Again)
     for call, since, name in _Names(graph).repeated():
+        if call.step < first:
+            continue
         again = places[call.where.file, call.where.line, since]
         after = sum(graph.calls[other].seconds for other in graph.backward_of.get(call.number, ()))
         if graph.is_view(call):
@@ -72,32 +75,36 @@ def repeated(graph: FlowGraph) -> list[Repeated]:
             again.names.add(name)
     whole: dict[tuple[str | None, int | None], Seconds] = defaultdict(float)
     for call in graph.calls:
-        whole[call.where.file, call.where.line] += call.seconds
+        if call.step >= first:
+            whole[call.where.file, call.where.line] += call.seconds
     facts = [
-        _fact(graph, again, since, whole[file, line])
+        _fact(again, since, whole[file, line], graph.step_seconds[first:])
         for (file, line, since), again in places.items()
         if again.calls
     ]
     return sorted((fact for fact in facts if fact.share >= MIN_SHARE), key=lambda fact: -fact.share)
 
 
-def _fact(graph: FlowGraph, again: _Again, since: Since, of_line_s: Seconds) -> Repeated:
+def _fact(again: _Again, since: Since, of_line_s: Seconds, steps_s: Sequence[Seconds]) -> Repeated:
     by_name: dict[str, Seconds] = defaultdict(float)
     for call, seconds in again.calls:
         by_name[call.name] += seconds
     names = sorted(by_name, key=lambda name: -by_name[name])
-    steps = max(graph.num_steps - (since == "step before"), 1)
-    per_step = (sum(by_name.values()) + again.views_s) / steps
+    spent = sum(by_name.values()) + again.views_s
     return Repeated(
         where=max(again.calls, key=lambda each: each[1])[0].where,
         since=since,
         operators=names[:5],
-        results=len(again.names),
-        calls_per_step=sum(call.name == names[0] for call, _ in again.calls) / steps,
-        seconds_per_step=per_step,
-        of_line=min(1.0, per_step * graph.num_steps / of_line_s) if of_line_s else 1.0,
-        share=graph.share(per_step * graph.num_steps),
+        results=len(again.names) if since == "step before" else round(len(again.names) / len(steps_s)),
+        calls_per_step=sum(call.name == names[0] for call, _ in again.calls) / len(steps_s),
+        seconds_per_step=spent / len(steps_s),
+        of_line=_part(spent, of_line_s),
+        share=_part(spent, sum(steps_s)),
     )
+
+
+def _part(seconds: Seconds, whole: Seconds) -> Ratio:
+    return min(1.0, seconds / whole) if whole > 0 else 0.0
 
 
 class _Names:
