@@ -52,11 +52,11 @@ class _Name(NamedTuple):
 
 @dataclass
 class _Again:
-    """What a line computes again."""
+    """What a line computes again; `names` with the step, of what there is again."""
 
     calls: list[tuple[Call, Seconds]] = field(default_factory=list)
     views_s: Seconds = 0.0
-    names: set[int] = field(default_factory=set)
+    names: set[tuple[int, int]] = field(default_factory=set)
 
 
 def repeated(graph: FlowGraph) -> list[Repeated]:
@@ -72,7 +72,7 @@ def repeated(graph: FlowGraph) -> list[Repeated]:
             again.views_s += call.seconds + after
         else:
             again.calls.append((call, call.seconds + after))
-            again.names.add(name)
+            again.names.add((call.step, name))
     whole: dict[tuple[str | None, int | None], Seconds] = defaultdict(float)
     for call in graph.calls:
         if call.step >= first:
@@ -95,7 +95,7 @@ def _fact(again: _Again, since: Since, of_line_s: Seconds, steps_s: Sequence[Sec
         where=max(again.calls, key=lambda each: each[1])[0].where,
         since=since,
         operators=names[:5],
-        results=len(again.names) if since == "step before" else round(len(again.names) / len(steps_s)),
+        results=round(len(again.names) / len(steps_s)),
         calls_per_step=sum(call.name == names[0] for call, _ in again.calls) / len(steps_s),
         seconds_per_step=spent / len(steps_s),
         of_line=_part(spent, of_line_s),
