@@ -35,7 +35,7 @@ more than the place takes."""
 LONGER = 1.5
 """Times that what goes may take, beside what stays, of what it was measured to take: one minute of a machine is not as the next."""
 
-SURE_PART = 0.6
+SURE_PART = 0.75
 """Of a function that is there for the place, which goes with it at worst."""
 
 REPLACING = OF_THE_PLACE - {

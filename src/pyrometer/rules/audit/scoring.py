@@ -21,7 +21,9 @@ WEIGHT = 0.5
 more than two points either way."""
 
 MOST = 0.75
-"""Of a step that one finding counts for: whether four or ten times as fast is possible no prediction tells apart."""
+BEYOND = 0.25
+"""What is saved of a step beyond three quarters counts for a quarter: whether four or ten times as fast is possible predictions hardly tell
+apart, but what wastes all of a step stands below what wastes most of it."""
 
 WRONG = 0.2
 """For what makes results wrong or memory run out, where the share that was measured is not larger."""
@@ -118,7 +120,7 @@ def _share(breach: Breach, case: Case) -> tuple[float, Basis]:
     if cost is None and gain is None:
         return UNMEASURED, "unmeasured"
     in_time = (gain is not None and gain.ratio_low is not None) or (cost is not None and cost.bytes is None)
-    return min(MOST, measured), "step" if in_time else "peak"
+    return measured - (1 - BEYOND) * max(0.0, measured - MOST), "step" if in_time else "peak"
 
 
 def _saved(finding: Finding, case: Case) -> float:

@@ -69,7 +69,7 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-STAYS = 0.25
+STAYS = 0.2
 """Of what the place takes, at worst: a step seldom needs all of it, and seldom nothing."""
 
 OF_NETWORKS: frozenset[LeafKind] = frozenset({"operator", "backward", "allocation", "data"})

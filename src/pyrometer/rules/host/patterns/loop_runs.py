@@ -55,6 +55,9 @@ PYTHON_STAYS = 0.2
 WORK_UNKNOWN = 0.25
 """Of the time in operators, that may be work and not dispatch, where no trace tells."""
 
+MOST_WORK_STAYS = 0.6
+"""Of the time in operators: work on small parts is slower than the same on all of them, and on a busy machine dispatch looks like work."""
+
 CARRIED_STAYS = 0.6
 """Of loops whose rounds depend on each other at worst: only what does not depend goes, or the dispatch within a round."""
 
@@ -138,7 +141,8 @@ class LoopRun(NamedTuple):
     @property
     def stays(self) -> Ratio:
         """Part of its time that is left at worst where its rounds become one."""
-        stays = self.elsewhere + self.operators * self.work + self.by_python * PYTHON_STAYS
+        work = min(self.work, MOST_WORK_STAYS)
+        stays = self.elsewhere + self.operators * work + self.by_python * PYTHON_STAYS
         return min(1.0, max(stays, self.once, CARRIED_STAYS if self.is_carried else 0.0))
 
 
