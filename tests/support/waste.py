@@ -7,6 +7,7 @@ from typing import Any
 from pyrometer.dataflow.report import (
     ConstantTail,
     DataflowReport,
+    LateLinear,
     MostlyZero,
     PartlyUsed,
     Repeated,
@@ -25,6 +26,18 @@ def fact(code: str, share: float) -> dict[str, Any]:
     again = {**unread, "calls_per_step": 39, "results": 3, "of_line": 1.0}
     facts: dict[str, dict[str, Any]] = {
         "PYR128": {"repeated": [Repeated(**again, since="step before")]},
+        "PYR534": {
+            "late_linear": [
+                LateLinear(
+                    **spent,
+                    copied=Place(file="model.py", line=9),
+                    by="aten::upsample_nearest2d",
+                    operator="aten::convolution",
+                    distinct=0.25,
+                    seconds_per_step=0.1,
+                )
+            ]
+        },
         "PYR134": {"repeated": [Repeated(**again, since="same step")]},
         "PYR530": {
             "partly_used": [

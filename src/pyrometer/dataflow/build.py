@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.dataflow.analyses.constant_tails import constant_tails
+from pyrometer.dataflow.analyses.late_linear import late_linear
 from pyrometer.dataflow.analyses.lookups import lookups
 from pyrometer.dataflow.analyses.mostly_zero import mostly_zero
 from pyrometer.dataflow.analyses.partly_used import partly_used
@@ -26,5 +27,6 @@ def build_report(graph: FlowGraph) -> DataflowReport:
         constant_tails=constant_tails(graph),
         lookups=lookups(graph),
         repeated=repeated(graph),
+        late_linear=late_linear(graph),
         notes=[*graph.notes, *([] if graph.complete else [INCOMPLETE])],
     )

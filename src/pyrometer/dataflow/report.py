@@ -91,6 +91,18 @@ class Repeated(Record, frozen=True, kw_only=True):
     share: Annotated[Ratio, doc("of the operators' time of a step")]
 
 
+class LateLinear(Record, frozen=True, kw_only=True):
+    """A map that treats places alike, of values that are mostly copies."""
+
+    where: Place
+    copied: Annotated[Place, doc("where the copies are made")]
+    by: Annotated[str, doc("the operator that makes them")]
+    operator: Annotated[str, doc("that maps")]
+    distinct: Annotated[Ratio, doc("share of the places that are no copies")]
+    seconds_per_step: Annotated[Seconds, doc("for the others")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
 class DataflowReport(Record, frozen=True, kw_only=True):
     """Work that nobody needs, by what reads what in a few recorded steps."""
 
@@ -103,4 +115,5 @@ class DataflowReport(Record, frozen=True, kw_only=True):
     constant_tails: list[ConstantTail] = []
     lookups: list[TableLookup] = []
     repeated: list[Repeated] = []
+    late_linear: list[LateLinear] = []
     notes: Annotated[list[str], doc("what could not be followed")] = []
