@@ -24,11 +24,13 @@ class Value:
         number: its index in `FlowGraph.values`.
         storage: number of the memory that it lies in; views have that of their base.
         shape: sizes.
+        layout: offset, sizes and strides in its memory.
         dtype: as torch spells it, without `torch.`.
         maker: the call that wrote it; `None` for what was there before.
         base: what was there before, where some of it is left; or what a view shows that no operator made.
         is_leaf: a leaf that wants gradients, such as a parameter.
         zero_share: share of zeros among its elements, by a sample where it is large; `None` where nobody looked.
+        masked_share: share of places that it masks out, where it is the mask of an attention; `None` where nobody looked.
         is_one_hot: each row of a sample holds one element that is not zero, and that is 1.
         constant_tail: columns at the end that hold one value in all rows; `None` where nobody looked.
         distinct: different values in it, where it is an index into a table.
@@ -45,12 +47,14 @@ class Value:
     base: int | None = None
     is_leaf: bool = False
     zero_share: Ratio | None = None
+    masked_share: Ratio | None = None
     is_one_hot: bool = False
     constant_tail: int | None = None
     distinct: int | None = None
     digest: int | None = None
     is_escaped: bool = False
     is_alive: bool = False
+    layout: tuple[Any, ...] = ()
 
     @property
     def numel(self) -> int:
@@ -110,6 +114,7 @@ class FlowGraph:
 
     Attributes:
         step_seconds: of all operators of each step.
+        held: storages of parameters, buffers and other tensors of the modules that ran.
         complete: nothing was left out; else nothing can be said of what is never read.
         notes: what could not be followed.
     """
@@ -117,6 +122,7 @@ class FlowGraph:
     calls: list[Call] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     step_seconds: list[Seconds] = field(default_factory=list)
+    held: set[int] = field(default_factory=set)
     complete: bool = True
     notes: list[str] = field(default_factory=list)
 

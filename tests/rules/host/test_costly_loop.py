@@ -34,9 +34,9 @@ PASSES = {"operator comparison": 0.5, "operator ().sum": 0.15}
 def trace_of(builder: Any) -> Callable[..., RankReport]:
     """The trace of a function whose rounds call these operators in turn, each for a hundred times what dispatch costs."""
 
-    def trace(*ops: str) -> RankReport:
+    def trace(*ops: str, frame: str = "train.py(6): update") -> RankReport:
         builder.annotate("ProfilerStep#0", 0.0, 60_000)
-        builder.python("train.py(6): update", 1, 59_000)
+        builder.python(frame, 1, 59_000)
         for i in range(200):
             builder.op("aten::detach", 10 + i * 290, 1)
             builder.op(ops[i % len(ops)], 20 + i * 290, 270)
@@ -79,6 +79,28 @@ def test_a_network_that_is_called_again_and_again_is_left_alone(
     loops = {8: (200.0, {"operator self.model": 0.9})}
     case = sampled(METER, {9: {"operator self.model": 0.9}}, loops=loops, trace=trace_of(op))
     assert findings(CODE, case) == []
+
+
+PER_SAMPLE = """
+import torch
+
+
+def clipped(model, params, records, labels):
+    for record, label in zip(records, labels):
+        loss = torch.nn.functional.cross_entropy(model(record[None]), label[None])
+        yield torch.autograd.grad(loss, params)
+"""
+
+
+def test_a_backward_pass_in_each_round_is_the_loops_own(
+    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[..., RankReport]
+) -> None:
+    trace = trace_of(*THREE, frame="train.py(5): clipped")
+    spent = {"backward torch.autograd.grad": 0.6, "operator torch.nn.functional.cross_entropy": 0.2}
+    (finding,) = findings(CODE, sampled(PER_SAMPLE, {8: spent}, loops={6: (32.0, spent)}, trace=trace))
+    assert "vmap" in finding.advice.title
+    steps = spent | {"operator optimizer step": 0.1}
+    assert findings(CODE, sampled(PER_SAMPLE, {8: steps}, loops={6: (32.0, steps)}, trace=trace)) == []
 
 
 def test_few_rounds_and_what_other_rules_speak_of_are_left_alone(

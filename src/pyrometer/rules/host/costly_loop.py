@@ -64,6 +64,13 @@ RULE = declare(
 PASSES_STAY = 0.4
 """Of the work of operators at worst: rounds mostly read the same tensors, which one pass reads once."""
 
+MOSTLY = 0.25
+"""Of a loop's time in backward passes, from where on these are what to look at."""
+
+ONE_GRADIENT = (
+    "Differentiate all rounds at once: `torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0))` gives the gradients of each sample, "
+    "and a sum of losses needs one backward pass."
+)
 APART = (
     "Take out of the loop what is the same in all rounds, and give whole tensors to one operator for all of them: `bincount`, `index_add_`, "
     "`scatter_add_` or `one_hot` where rounds count or sum by class or group, broadcasting with one more dimension where they compare, "
@@ -79,12 +86,32 @@ CARRIED = (
 def explain(case: Case) -> Iterator[Finding]:
     """Loops that are no network at work."""
     for run in loop_runs(case, case.limit(RULE, "min_share")):
-        if run.operators + run.by_python < run.elsewhere:
+        backward = _backward(run)
+        whole = run._replace(
+            operators=run.operators + backward,
+            elsewhere=run.elsewhere - backward,
+            work=min(run.work, PASSES_STAY),
+        )
+        if whole.operators + whole.by_python < whole.elsewhere:
             continue  # which other rules speak of
-        if _layers(case, run) < case.limit(RULE, "max_layers"):
-            advice = CARRIED if run.is_carried else APART
-            passes = run._replace(work=min(run.work, PASSES_STAY))
-            yield loop_finding(RULE, case, passes, what="goes over its work round by round", advice=advice)
+        if _layers(case, whole) < case.limit(RULE, "max_layers"):
+            yield loop_finding(
+                RULE,
+                case,
+                whole,
+                what="differentiates in each round"
+                if backward >= MOSTLY
+                else "goes over its work round by round",
+                advice=ONE_GRADIENT if backward >= MOSTLY else CARRIED if run.is_carried else APART,
+            )
+
+
+def _backward(run: LoopRun) -> float:
+    """The part of its time in backward passes, unless its rounds are steps of training, which depend on each other."""
+    if any(leaf.name.endswith(("optimizer step", ".step")) for leaf in run.leaves):
+        return 0.0
+    spent = sum(leaf.seconds_per_step for leaf in run.leaves if leaf.kind == "backward")
+    return min(run.elsewhere, spent / run.total_s)
 
 
 def _layers(case: Case, run: LoopRun) -> float:
