@@ -24,6 +24,7 @@ class Value:
         number: its index in `FlowGraph.values`.
         storage: number of the memory that it lies in; views have that of their base.
         shape: sizes.
+        layout: offset, sizes and strides in its memory.
         dtype: as torch spells it, without `torch.`.
         maker: the call that wrote it; `None` for what was there before.
         base: what was there before, where some of it is left; or what a view shows that no operator made.
@@ -53,6 +54,7 @@ class Value:
     digest: int | None = None
     is_escaped: bool = False
     is_alive: bool = False
+    layout: tuple[Any, ...] = ()
 
     @property
     def numel(self) -> int:
@@ -112,6 +114,7 @@ class FlowGraph:
 
     Attributes:
         step_seconds: of all operators of each step.
+        held: storages of parameters, buffers and other tensors of the modules that ran.
         complete: nothing was left out; else nothing can be said of what is never read.
         notes: what could not be followed.
     """
@@ -119,6 +122,7 @@ class FlowGraph:
     calls: list[Call] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     step_seconds: list[Seconds] = field(default_factory=list)
+    held: set[int] = field(default_factory=set)
     complete: bool = True
     notes: list[str] = field(default_factory=list)
 
