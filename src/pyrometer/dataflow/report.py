@@ -18,6 +18,7 @@ class Unread(Record, frozen=True, kw_only=True):
     calls_per_step: float
     seconds_per_step: Annotated[Seconds, doc("of these operators, as recorded")]
     share: Annotated[Ratio, doc("of the operators' time of a step")]
+    modules: Annotated[list[str], doc("whose gradients or results these are, the dearest first")] = []
     num_leaves: Annotated[
         int, doc("parameters and other leaves whose gradients these are; 0 for results")
     ] = 0
@@ -50,12 +51,13 @@ class MostlyZero(Record, frozen=True, kw_only=True):
 
 
 class ConstantTail(Record, frozen=True, kw_only=True):
-    """Indices into a table whose last columns hold one value in every row."""
+    """Rows of indices, or sequences of features, whose last columns hold one value in every row."""
 
     where: Annotated[
         Place, doc("where they are made, as far as that is in the step; else where they are looked up")
     ]
     shape: list[int]
+    columns: Annotated[int, doc("along the dimension that is padded")]
     tail: Annotated[float, doc("columns that are constant, on average over the steps")]
     fewest: Annotated[int, doc("in any step")]
     num_steps: int
