@@ -72,7 +72,9 @@ class TableLookup(Record, frozen=True, kw_only=True):
     width: int
     looked_up: Annotated[float, doc("different rows in a step, on average")]
     trained: Annotated[bool, doc("it wants gradients")]
-    gradient_share: Annotated[Ratio, doc("its dense gradient, of the operators' time of a step")]
+    gradient_share: Annotated[
+        Ratio, doc("gradients of its size: making and adding them, of the operators' time of a step")
+    ]
 
 
 class DataflowReport(Record, frozen=True, kw_only=True):
