@@ -86,6 +86,11 @@ def test_remarks_come_last_and_equal_promises_are_ordered_by_confidence_then_pla
     ]
 
 
+def test_among_remarks_what_names_a_cause_comes_before_any_gain() -> None:
+    general = finding("PYR501", severity="info", scope="general", gain=gain(0.3, 1.0))
+    assert [one.code for one in ranked([general, finding("PYR131", severity="info")])] == ["PYR131", "PYR501"]
+
+
 def test_of_findings_about_the_same_cost_the_later_ones_say_so() -> None:
     first = finding("PYR215", resource="op:cat", gain=gain(0.2, 0.3))
     second = finding("PYR511", resource="op:cat", gain=gain(0.3, 0.4))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio
+from pyrometer.rules.kernels.patterns.operators import own_share
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -16,8 +17,14 @@ BESIDE = 1.2
 
 
 def of_step(case: Case, share: Ratio) -> Ratio:
-    """A share of the operators' time as one of the step: Python, data and waiting are no operators."""
-    flow, step_s = case.dataflow, case.step_s
+    """A share of the operators' time as one of the step: Python, data and waiting are no operators.
+
+    The trace tells both from the same steps; without one, steps of different times are compared, of which a busy machine may
+    have lengthened some.
+    """
+    flow, step_s, trace = case.dataflow, case.step_s, case.trace
+    if trace is not None and trace.top_ops:
+        return share * min(1.0, sum(own_share(trace, op) for op in trace.top_ops))
     if flow is None or not step_s:
         return share
     return share * min(1.0, flow.step_operator_s / step_s)

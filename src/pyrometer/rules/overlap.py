@@ -34,7 +34,7 @@ def explains(
         return False
     return (
         _of_one_resource(cause.resource, symptom.resource)
-        or _stands_within(symptom.where, cause.where, modules)
+        or stands_within(symptom.where, cause.where, modules)
         or (_adds_up(cause, symptom) and _in_one_function(symptom.where, cause.where, modules))
         or (one_track and _must_overlap(cause, symptom))
     )
@@ -66,7 +66,7 @@ def _of_one_resource(first: str | None, second: str | None) -> bool:
     return first == second or first.startswith(f"{second}:") or second.startswith(f"{first}:")
 
 
-def _stands_within(inner: Place, outer: Place, modules: Sequence[Module]) -> bool:
+def stands_within(inner: Place, outer: Place, modules: Sequence[Module]) -> bool:
     """Whether a line is one of the statement, or of the loop, that begins at another."""
     if inner.line is None or outer.line is None or inner.file is None or outer.file is None:
         return False
