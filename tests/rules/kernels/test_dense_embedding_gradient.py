@@ -125,5 +125,6 @@ def test_rows_are_counted_and_gradients_timed_where_values_are_known(
     finding = only(CODE, followed(quiet, 20, share=0.5))
     assert finding.evidence["looked_up"] == 20
     assert finding.cost is not None
-    assert finding.cost.share == pytest.approx(0.5)
+    assert finding.cost.share is not None
+    assert 0.2 < finding.cost.share <= 0.5  # of the operators' part of the step
     assert findings(CODE, followed(in_phase(dense), 9_000, share=0.5)) == []  # nearly half of the table
