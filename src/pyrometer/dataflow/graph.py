@@ -24,6 +24,7 @@ class Value:
         number: its index in `FlowGraph.values`.
         storage: number of the memory that it lies in; views have that of their base.
         shape: sizes.
+        layout: offset, sizes and strides in its memory.
         dtype: as torch spells it, without `torch.`.
         maker: the call that wrote it; `None` for what was there before.
         base: what was there before, where some of it is left; or what a view shows that no operator made.
@@ -55,6 +56,7 @@ class Value:
     digest: int | None = None
     is_escaped: bool = False
     is_alive: bool = False
+    layout: tuple[Any, ...] = ()
 
     @property
     def numel(self) -> int:
@@ -115,6 +117,7 @@ class FlowGraph:
     Attributes:
         step_seconds: of all operators of each step.
         fed: what models were given: the number of the step, and of the value.
+        held: storages of parameters, buffers and other tensors of the modules that ran.
         complete: nothing was left out; else nothing can be said of what is never read.
         notes: what could not be followed.
     """
@@ -123,6 +126,7 @@ class FlowGraph:
     values: list[Value] = field(default_factory=list)
     step_seconds: list[Seconds] = field(default_factory=list)
     fed: list[tuple[int, int]] = field(default_factory=list)
+    held: set[int] = field(default_factory=set)
     complete: bool = True
     notes: list[str] = field(default_factory=list)
 

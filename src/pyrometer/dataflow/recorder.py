@@ -122,6 +122,7 @@ class Recorder:
 
     def finish(self) -> FlowGraph:
         """The graph, with what is still held after the last step."""
+        self.graph.held = self._held()
         unwanted = self._gradients_of_nobody()
         for address, memory in self._memories.items():
             if address in unwanted or memory.reference.expired():  # type: ignore[no-untyped-call]
@@ -147,6 +148,24 @@ class Recorder:
 
     def _know(self, model: torch.nn.Module) -> None:
         self._modules.know(model)
+
+    def _held(self) -> set[int]:
+        """Memory of what belongs to the modules that ran."""
+        tensors = (
+            tensor
+            for part in self._modules.known
+            for tensor in (
+                *part.parameters(recurse=False),
+                *part.buffers(recurse=False),
+                *vars(part).values(),
+            )
+        )
+        addresses = {
+            tensor.untyped_storage()._cdata  # noqa: SLF001 - the address is public nowhere else
+            for tensor in tensors
+            if has_memory(tensor)
+        }
+        return {memory.number for address, memory in self._memories.items() if address in addresses}
 
     def _gradients_of_nobody(self) -> set[int]:
         """Memory of gradients of leaves that none of the optimizers holds, where one made a step."""
@@ -310,6 +329,7 @@ class Recorder:
             maker=maker,
             base=base,
             is_leaf=is_leaf,
+            layout=_key_of(tensor),
         )
         self.graph.values.append(value)
         return value.number

@@ -80,6 +80,36 @@ class TableLookup(Record, frozen=True, kw_only=True):
     ]
 
 
+class Repeated(Record, frozen=True, kw_only=True):
+    """Results that were there already: computed again from the same values by the same operators."""
+
+    where: Annotated[Place, doc("of the dearest operator")]
+    since: Annotated[
+        Literal["same step", "step before"],
+        doc(
+            "whether the step itself computed them before, or the one before, of constants and the model's own values"
+        ),
+    ]
+    operators: Annotated[list[str], doc("the dearest first")]
+    results: Annotated[int, doc("different ones")]
+    calls_per_step: Annotated[float, doc("of the dearest operator that were needless")]
+    seconds_per_step: Annotated[Seconds, doc("of the needless operators, with their backward pass")]
+    of_line: Annotated[Ratio, doc("of what all operators of the line take")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
+class LateLinear(Record, frozen=True, kw_only=True):
+    """A map that treats places alike, of values that are mostly copies."""
+
+    where: Place
+    copied: Annotated[Place, doc("where the copies are made")]
+    by: Annotated[str, doc("the operator that makes them")]
+    operator: Annotated[str, doc("that maps")]
+    distinct: Annotated[Ratio, doc("share of the places that are no copies")]
+    seconds_per_step: Annotated[Seconds, doc("for the others")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
 class DataflowReport(Record, frozen=True, kw_only=True):
     """Work that nobody needs, by what reads what in a few recorded steps."""
 
@@ -91,4 +121,6 @@ class DataflowReport(Record, frozen=True, kw_only=True):
     mostly_zero: list[MostlyZero] = []
     constant_tails: list[ConstantTail] = []
     lookups: list[TableLookup] = []
+    repeated: list[Repeated] = []
+    late_linear: list[LateLinear] = []
     notes: Annotated[list[str], doc("what could not be followed")] = []
