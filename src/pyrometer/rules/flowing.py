@@ -11,6 +11,9 @@ from pyrometer.rules.kernels.patterns.operators import own_share
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
+OPERATORS = frozenset({"operator", "backward", "allocation"})
+"""Kinds of leaves of the host's profile in which operators run."""
+
 METHOD = "time of the operators in steps whose values were followed"
 BESIDE = 1.2
 """What goes with an operator, over what it takes itself: memory that need not be had, and what waits for it."""
@@ -19,10 +22,13 @@ BESIDE = 1.2
 def of_step(case: Case, share: Ratio) -> Ratio:
     """A share of the operators' time as one of the step: Python, data and waiting are no operators.
 
-    The trace tells both from the same steps; without one, steps of different times are compared, of which a busy machine may
-    have lengthened some.
+    Samples or the trace tell both from the same steps, so that a busy machine lengthens both; recorded operators would be set
+    against steps of another minute.
     """
     flow, step_s, trace = case.dataflow, case.step_s, case.trace
+    if case.host is not None:
+        spent = sum(leaf.seconds_per_step for leaf in case.host.leaves if leaf.kind in OPERATORS)
+        return share * case.host.share(spent)
     if trace is not None and trace.top_ops:
         return share * min(1.0, sum(own_share(trace, op) for op in trace.top_ops))
     if flow is None or not step_s:
