@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio
+from pyrometer.rules.kernels.patterns.operators import own_share
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -19,12 +20,17 @@ BESIDE = 1.2
 
 
 def of_step(case: Case, share: Ratio) -> Ratio:
-    """A share of the operators' time as one of the step: Python, data and waiting are no operators."""
+    """A share of the operators' time as one of the step: Python, data and waiting are no operators.
+
+    Samples or the trace tell both from the same steps, so that a busy machine lengthens both; recorded operators would be set
+    against steps of another minute.
+    """
+    flow, step_s, trace = case.dataflow, case.step_s, case.trace
     if case.host is not None:
-        # one run, so that a busy machine lengthens both; recorded operators would be set against steps of another minute
         spent = sum(leaf.seconds_per_step for leaf in case.host.leaves if leaf.kind in OPERATORS)
         return share * case.host.share(spent)
-    flow, step_s = case.dataflow, case.step_s
+    if trace is not None and trace.top_ops:
+        return share * min(1.0, sum(own_share(trace, op) for op in trace.top_ops))
     if flow is None or not step_s:
         return share
     return share * min(1.0, flow.step_operator_s / step_s)
