@@ -134,7 +134,7 @@ def _walked(module: Module, loop: Rounds) -> str | None:
     parts = list(iterables(module, loop.iter))
     tensor = next((part for part in parts if module.value_of(part).is_tensor), None)
     if tensor is not None:
-        if _has_keys(module, tensor):
+        if _has_keys(module, tensor) or _counts(module, tensor):
             return None
         holds_sizes = (
             LEVEL_NAME.search(last_name(tensor) or "")
@@ -192,6 +192,11 @@ def _has_a_shape(module: Module, node: ast.expr) -> bool:
         isinstance(value, ast.Call) and not module.flow.is_module_call(value)
         for value in module.assignments(node.id, node)
     )
+
+
+def _counts(module: Module, node: ast.expr) -> bool:
+    """Whether it is a tensor of the numbers of the rounds: `for i in torch.arange(n)`."""
+    return isinstance(node, ast.Call) and module.name_of(node.func) in {"torch.arange", "torch.linspace"}
 
 
 def _has_keys(module: Module, node: ast.expr) -> bool:
