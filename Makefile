@@ -7,7 +7,8 @@ TARGET ?= examples/perception.py:workload
 MODULES := web/node_modules/.installed
 
 # Two processes, and the tests of a file share one. Threads sleep while they wait, or one would spin on the other's core.
-PYTEST  := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+# What is compiled is kept: the processes that tests start read it, as do those of the next run.
+PYTEST  := OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 BESIDE  := -n 2 --dist loadfile --no-loadscope-reorder
 ALONE   := -n 0
 

@@ -30,6 +30,9 @@ class InjectedClock:
     def host_ns(self) -> int:
         return self.now_ns
 
+    def queued_ns(self) -> int:
+        return 0
+
     def cpu_ns(self) -> int:
         return self.cpu_now_ns
 

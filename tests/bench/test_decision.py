@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from pyrometer.bench.comparison.decision import THOROUGH_LOOKS, DecisionRule, decide
+from pyrometer.bench.comparison.interleaving import Side
 from pyrometer.bench.comparison.pairing import blocks_needed, drifts, hodges_lehmann
 from pyrometer.errors import InputError
 
@@ -159,3 +161,33 @@ def test_more_noise_needs_more_blocks():
     quiet, loud = rng.normal(0, 0.01, 40), rng.normal(0, 0.1, 40)
     assert blocks_needed(loud, 0.05) > 20 * blocks_needed(quiet, 0.05)
     assert not drifts(quiet, 0.02)
+
+
+@pytest.mark.parametrize("num_blocks", [4, 8, 13, 25])
+def test_the_interval_of_a_few_blocks_is_that_of_the_exact_distribution(num_blocks):
+    """Every assignment of signs is as likely as any other: counted out, as scipy does it."""
+    blocks = np.arange(1.0, num_blocks + 1)
+    best = float(stats.wilcoxon(blocks, method="exact").pvalue)
+    assert hodges_lehmann(blocks, best * 1.01)[1] == 1.0
+    assert hodges_lehmann(blocks, best * 0.99)[1] == -math.inf
+
+
+def test_large_gains_are_decided_by_eight_blocks():
+    rule = DecisionRule(confidence=0.95, looks=(8, 12, 20, 40, 80))
+    rng = np.random.default_rng(3)
+    assert decide(rng.normal(-0.5, 0.1, 8), rule).outcome == "faster"
+    wrong = sum(decide(rng.normal(0.0, 0.2, 8), rule).outcome is not None for _ in range(400))
+    assert wrong <= 400 * (rule.alpha_per_look + 0.02)
+
+
+def side(step_s, *, cpu_s, queued_s):
+    one = Side("A", None, None)
+    one.warmup_s, one.warmup_cpu_s, one.warmup_queued_s = ([value] * 4 for value in (step_s, cpu_s, queued_s))
+    return one
+
+
+def test_what_queues_for_a_processor_is_busy_and_what_sleeps_is_not():
+    assert side(0.1, cpu_s=0.02, queued_s=0.08).busy == pytest.approx(1.0)
+    assert side(0.1, cpu_s=0.02, queued_s=0.0).busy == pytest.approx(0.2)
+    one_call = Side("A", None, None, warmup_s=[0.1], warmup_cpu_s=[0.1], warmup_queued_s=[0.0])
+    assert one_call.busy == pytest.approx(1.0)

@@ -354,11 +354,11 @@ def test_training_with_amp_is_compared_with_float32(filled):
 
 @pytest.mark.slow
 def test_a_real_matrix(targets, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "CELL_S", 2.0)  # of steps that take microseconds
-    axes = parse_axes(["mode=eager,default", "batch=4,16"])
+    monkeypatch.setattr(module, "CELL_S", 0.5)  # of steps that take microseconds
+    axes = parse_axes(["mode=eager,default", "batch=4"])
     m = run_matrix(targets("mlp"), axes, resume_dir=tmp_path / "state")
-    assert [cell.failure for cell in m.cells] == [None] * 4
-    eager, default = m.cells[:2]
+    assert [cell.failure for cell in m.cells] == [None] * 2
+    eager, default = m.cells
     assert (eager.is_reference, eager.measurement.compile_s) == (True, None)
     assert default.measurement.compile_s > 0.5
     assert default.measurement.first_call_s > 10 * default.measurement.median_s
@@ -377,7 +377,7 @@ DRIVER = textwrap.dedent("""
     from pyrometer.bench.matrix import matrix
     from pyrometer.bench.matrix.axes import parse_axes
     from pyrometer.workload.target import parse_target
-    matrix.CELL_S = 1.0
+    matrix.CELL_S = 0.2
     target = parse_target("targets.py:mlp", cwd=Path(sys.argv[1]))
     m = matrix.run_matrix(target, parse_axes(["batch=1,2,4"]), resume_dir=Path(sys.argv[1], "state"))
     print(m.num_reused, len(m.cells), m.num_missing)

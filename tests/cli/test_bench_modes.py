@@ -19,6 +19,7 @@ pytestmark = pytest.mark.measuring
 # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from pyrometer.bench.matrix import matrix; matrix.CELL_S = 0.5; "
     "from pyrometer.cli.main import run; run()"
 )
 MODEL = """
@@ -66,15 +67,15 @@ def test_wrong_use_is_one_line(project, call, arguments, said):
 
 @pytest.mark.slow
 def test_a_matrix_is_one_document_that_can_be_shown_again(project):
-    done = pyrometer(project, "--matrix", "batch=2,4", "dtype=float32,bfloat16", "--budget", "60s", "--json")
+    done = pyrometer(project, "--matrix", "batch=2", "dtype=float32,bfloat16", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench-matrix"))
     matrix = document["matrix"]
     assert [cell["settings"] for cell in matrix["cells"]] == [
-        {"batch_size": batch, "dtype": dtype} for batch in (2, 4) for dtype in ("float32", "bfloat16")
+        {"batch_size": 2, "dtype": dtype} for dtype in ("float32", "bfloat16")
     ]
-    assert [cell["is_reference"] for cell in matrix["cells"]] == [True, False] * 2
+    assert [cell["is_reference"] for cell in matrix["cells"]] == [True, False]
     assert matrix["num_missing"] == 0
     process = subprocess.run(
         [sys.executable, "-c", ENTRY, "show", "last"], capture_output=True, text=True, check=True, cwd=project

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from compiler_fixtures import fresh_dynamo
 
 from pyrometer.cli.main import main
 from pyrometer.report.schema import schema_of
+
+__all__ = ["fresh_dynamo"]  # holds for every test here
 
 CONTRACT = {
     "graphs", "frames", "skipped_frames", "breaks", "recompiles", "limit_reached", "guards", "cost", "passes", "fusions",
@@ -158,9 +161,10 @@ def test_a_log_tells_the_same_breaks(broken, folder, call):
 
 
 @pytest.mark.slow
-def test_recompilations_name_the_input_and_its_values(folder):
-    done = run(
+def test_recompilations_name_the_input_and_its_values(folder, call):
+    done = call(
         folder,
+        "compile",
         "work.py:varying",
         "--json",
         "--budget",
@@ -177,8 +181,8 @@ def test_recompilations_name_the_input_and_its_values(folder):
 
 
 @pytest.mark.slow
-def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder):
-    done = run(folder, "work.py:broken", "--budget", "1s", "--no-store", "--no-source")
+def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder, call):
+    done = call(folder, "compile", "work.py:broken", "--budget", "1s", "--no-store", "--no-source")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 graphs, 1 break: work.py:13")
     assert "y.sum()" not in done.stdout
@@ -186,10 +190,20 @@ def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder)
 
 
 @pytest.mark.slow
-def test_what_changed_since_an_earlier_report_is_told(broken, folder):
+def test_what_changed_since_an_earlier_report_is_told(broken, folder, call):
     done, document = broken
     (folder / "before.json").write_text(json.dumps(document))
-    done = run(folder, "work.py:varying", "--json", "--budget", "1s", "--no-store", "--diff", "before.json")
+    done = call(
+        folder,
+        "compile",
+        "work.py:varying",
+        "--json",
+        "--budget",
+        "1s",
+        "--no-store",
+        "--diff",
+        "before.json",
+    )
     diff = json.loads(done.stdout)["diff"]
     assert [one["id"] for one in diff["breaks_removed"]] == ["gb0170"]
     assert diff["breaks_added"] == []
@@ -235,8 +249,8 @@ def test_bad_input_is_one_line(folder, arguments, said, capfd, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_program_that_fails_is_the_users(folder):
-    done = run(folder, "work.py:raises", "--no-store")
+def test_a_program_that_fails_is_the_users(folder, call):
+    done = call(folder, "compile", "work.py:raises", "--no-store")
     assert done.returncode == 4
     assert "no such split" in done.stderr
     assert "Traceback" not in done.stderr

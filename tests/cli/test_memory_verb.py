@@ -138,8 +138,8 @@ def test_a_run_is_stored_and_compared(folder, profiled, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
-    ended = run(folder, "work.py:leaking", "--json", "--limit", "growth=0", "--no-store")
+def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder, call):
+    ended = call(folder, "memory", "work.py:leaking", "--json", "--limit", "growth=0", "--no-store")
     assert ended.returncode == 1, ended.stderr
     document = json.loads(ended.stdout)
     assert document["evidence"]["memory"]["leak"]["verdict"] == "leak"
@@ -150,8 +150,8 @@ def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
 
 
 @pytest.mark.slow
-def test_growth_that_cannot_be_told_is_no_success(folder):
-    ended = run(folder, "work.py:leaking", "--leaks", "0", "--limit", "growth=0", "--no-store")
+def test_growth_that_cannot_be_told_is_no_success(folder, call):
+    ended = call(folder, "memory", "work.py:leaking", "--leaks", "0", "--limit", "growth=0", "--no-store")
     assert ended.returncode == 3
     assert "could not be decided" in ended.stderr
 
@@ -167,15 +167,25 @@ def test_a_page_is_written(folder, call, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_plan_is_made_for_training_only(folder):
-    ended = run(
-        folder, "work.py:work", "--leaks", "0", "--plan", "900KiB", "--budget", "3s", "--json", "--no-store"
+def test_a_plan_is_made_for_training_only(folder, call):
+    ended = call(
+        folder,
+        "memory",
+        "work.py:work",
+        "--leaks",
+        "0",
+        "--plan",
+        "900KiB",
+        "--budget",
+        "3s",
+        "--json",
+        "--no-store",
     )
     assert ended.returncode == 0, ended.stderr
     plan = json.loads(ended.stdout)["plan"]
     assert plan["budget_bytes"] == 900 * 1024
     assert plan["planned"]["peak_bytes"] <= plan["baseline"]["peak_bytes"]
-    refused = run(folder, "work.py:inference", "--plan", "1MiB", "--no-store")
+    refused = call(folder, "memory", "work.py:inference", "--plan", "1MiB", "--no-store")
     assert refused.returncode == 2
     assert "it goes with a training workload" in refused.stderr
 

@@ -174,7 +174,7 @@ def _trace(work: Any, steps: int) -> Any:
 def _compiled(work: Any, _steps: int) -> Any:
     from pyrometer.compiler.inspection.inspect import inspect_compile
 
-    return inspect_compile(work, budget_s=2.0)
+    return inspect_compile(work, budget_s=0.3)
 
 
 def _memory(work: Any, _steps: int) -> Any:
@@ -186,7 +186,7 @@ def _memory(work: Any, _steps: int) -> Any:
 def _loading(work: Any, _steps: int) -> Any:
     from pyrometer.loading.pipeline import observe_loading
 
-    return observe_loading(work, budget_s=2.0)
+    return observe_loading(work, budget_s=1.0)
 
 
 def _program(work: Any, _steps: int) -> Any:

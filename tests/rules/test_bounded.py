@@ -156,13 +156,13 @@ LOOP = finding("costly-place", line=4, share=0.2, ratio_low=0.79, ratio_high=0.8
 def test_its_function_goes_with_the_place_and_at_worst_the_most_of_it() -> None:
     low, high = range_of(bounded(LOOP, case(host=profiled(0.4), text=PENALTY)))
     assert low == pytest.approx(0.6 / (0.6 + LONGER * 0.4), abs=0.03)
-    assert high == pytest.approx(1 - 0.75 * 0.6 * 0.4, abs=0.01)
+    assert high == pytest.approx(1 - 0.75 * 0.75 * 0.4, abs=0.01)
 
 
 def test_of_a_function_that_was_cut_out_both_ends_follow_from_the_experiment() -> None:
     cut = ceiling(1, 5, low=0.5)  # and 0.6 at most
     told = bounded(LOOP, case(cut, host=profiled(0.4), text=PENALTY))
-    assert range_of(told) == (pytest.approx(0.5), pytest.approx(1 - 0.4 * 0.75 * 0.6, abs=0.01))
+    assert range_of(told) == (pytest.approx(0.5), pytest.approx(1 - 0.4 * 0.75 * 0.75, abs=0.01))
     assert told.advice.gain is not None
     assert told.advice.gain.method.endswith("measured: the step without `Net.forward`")
 

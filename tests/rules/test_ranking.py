@@ -86,6 +86,11 @@ def test_remarks_come_last_and_equal_promises_are_ordered_by_confidence_then_pla
     ]
 
 
+def test_among_remarks_what_names_a_cause_comes_before_any_gain() -> None:
+    general = finding("PYR501", severity="info", scope="general", gain=gain(0.3, 1.0))
+    assert [one.code for one in ranked([general, finding("PYR131", severity="info")])] == ["PYR131", "PYR501"]
+
+
 def test_of_findings_about_the_same_cost_the_later_ones_say_so() -> None:
     first = finding("PYR215", resource="op:cat", gain=gain(0.2, 0.3))
     second = finding("PYR511", resource="op:cat", gain=gain(0.3, 0.4))
@@ -171,8 +176,11 @@ def test_what_is_general_is_left_out_where_something_specific_explains_it() -> N
     general = finding("PYR820", scope="general", where=Place(file=FILE, line=6), cost=cost(0.6))
     assert codes([*cause_and_symptom(), general]) == ["PYR109", "PYR111"]
     assert codes([general]) == ["PYR820"]
-    elsewhere = finding("PYR109", where=Place(file=FILE, line=7), cost=cost(0.5))
-    assert codes([elsewhere, general]) == ["PYR820", "PYR109"]
+    small, large = (
+        finding("PYR109", where=Place(file=FILE, line=7), cost=cost(share)) for share in (0.2, 0.5)
+    )
+    assert codes([small, general]) == ["PYR820", "PYR109"]
+    assert codes([large, general]) == ["PYR109"]  # of the time of one function
 
 
 def test_what_grows_without_an_end_comes_before_all_errors() -> None:

@@ -84,7 +84,7 @@ def verdict(monkeypatch: pytest.MonkeyPatch) -> Any:
             outcome=outcome, ratio=ratio, ci_low=ratio * 0.9, ci_high=ratio * 1.1, confidence=0.99, margin=0.05, smallest_effect=0.02,
             num_blocks=40, elapsed_s=1.0,
         )  # fmt: skip
-        monkeypatch.setattr(trying, "compare", lambda *_, **__: found)
+        monkeypatch.setattr(trying, "compared", lambda *_, **__: found)
 
     return say
 
@@ -115,14 +115,14 @@ def test_one_that_is_slower_goes_behind_one_that_is_faster(
     target: Target, monkeypatch: pytest.MonkeyPatch, verdict: Any
 ) -> None:
     verdict("slower", 1.5)
-    slower = trying.compare(None, None)
+    slower = trying.compared(None, None, 1.0)
     verdict("faster", 0.5)
-    answers = iter([slower, trying.compare(None, None)])
+    answers = iter([slower, trying.compared(None, None, 1.0)])
 
-    def compare(*_: Any, **__: Any) -> Verdict:
+    def compared(*_: Any, **__: Any) -> Verdict:
         return next(answers)
 
-    monkeypatch.setattr(trying, "compare", compare)
+    monkeypatch.setattr(trying, "compared", compared)
     other = "return torch.topk(x, 3, 1).values"
     first, second = try_rewrites(target, diagnosis((SORTED, other), (SORTED, BEST))).findings
     assert (first.trial.outcome, second.trial.outcome) == ("faster", "slower")
@@ -207,7 +207,7 @@ def test_a_real_check_measures_what_it_predicted(
     (tmp_path / "program.py").write_text(large)
     (tmp_path / "parts.py").write_text(PARTS.replace("(x)", "(x: torch.Tensor)"))
     monkeypatch.chdir(tmp_path)
-    assert main(["check", "program.py:workload", "--try", "--budget", "10s", "--json"]) == 0
+    assert main(["check", "program.py:workload", "--try", "--budget", "4s", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)["diagnosis"]["findings"]
     (finding,) = [one for one in found if one["code"] == "PYR515"]
     assert finding["trial"]["outcome"] in {"faster", "undecided"}

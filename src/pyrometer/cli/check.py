@@ -74,7 +74,7 @@ def command(
     drawn = Attachments() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
     diagnosis = explained(seen.evidence)
     if try_rewrites:
-        diagnosis = with_trials(parsed, diagnosis, options.budget_s)
+        diagnosis = with_trials(parsed, diagnosis, options.budget_s, seen.evidence.step_s)
     document = CheckDocument(evidence=seen.evidence, diagnosis=diagnosis)
     attachments = with_sources(drawn, document)
     document = stored(document, store_location, kind="check", attachments=attachments)

@@ -69,13 +69,13 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
         return observe(work, target.spec.text, dataclasses.replace(options, progress=progress))
 
 
-def with_trials(target: Target, diagnosis: Diagnosis, budget_s: float) -> Diagnosis:
+def with_trials(target: Target, diagnosis: Diagnosis, budget_s: float, step_s: float | None) -> Diagnosis:
     """The diagnosis with the rewrites of its first findings tried; what the program prints goes to stderr."""
     from pyrometer.tuning.trying import try_rewrites
     from pyrometer.workload.output import stdout_to_stderr
 
     with stdout_to_stderr(), progress_bar() as progress:
-        return try_rewrites(target, diagnosis, budget_s=budget_s, progress=progress)
+        return try_rewrites(target, diagnosis, budget_s=budget_s, step_s=step_s or 0.0, progress=progress)
 
 
 def exit_code_of_target(evidence: Evidence) -> int:

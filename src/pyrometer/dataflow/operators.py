@@ -48,10 +48,13 @@ def is_overwritten(operator: Any, tensor: torch.Tensor) -> bool:
     return whole and name_of(operator) in OVERWRITING
 
 
+RECURRENT = frozenset({"aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"})
+
+
 @cache
 def is_composite(operator: Any) -> bool:
-    """Whether torch makes an operator of others."""
-    return bool(operator._can_decompose())  # noqa: SLF001
+    """Whether torch makes an operator of others; whole recurrences count as one."""
+    return name_of(operator) not in RECURRENT and bool(operator._can_decompose())  # noqa: SLF001
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -82,23 +83,36 @@ class Recorder:
         self._modules = ModuleStack(self._know)
         self._in_optimizer = 0
         self._paused = False
+        self._pid = os.getpid()
 
     @contextlib.contextmanager
-    def recording(self) -> Iterator[None]:
-        """Record the operators of one step; modes and hooks are gone at the end, also on exceptions."""
-        hooks = [
-            register_optimizer_step_pre_hook(self._optimizer_begins),
-            register_optimizer_step_post_hook(self._optimizer_ends),
-        ]
+    def recording(self, *, hooks: bool = True) -> Iterator[None]:
+        """Record the operators of one step; modes and hooks are gone at the end, also on exceptions.
+
+        Args:
+            hooks: learn of optimizers by hooks of torch; else somebody tells of them.
+        """
+        handles = (
+            [
+                register_optimizer_step_pre_hook(self.optimizer_begins),
+                register_optimizer_step_post_hook(self.optimizer_ends),
+            ]
+            if hooks
+            else []
+        )
         self.graph.step_seconds.append(0.0)
         try:
             with self._modules.followed(), Escapes(self.escape), Operators(self.saw):
                 yield
         finally:
             self._in_optimizer = 0
-            for hook in hooks:
-                hook.remove()
+            for handle in handles:
+                handle.remove()
             self._forward.clear()
+
+    def pause(self) -> None:
+        """Record no more."""
+        self._paused = True
 
     def returned(self, output: Any) -> None:
         """Note what a step returns: somebody may read it."""
@@ -144,36 +158,49 @@ class Recorder:
 
     def saw(self, operator: Any, args: Any, named: Any, run: Callable[[], Any]) -> Any:
         """Run an operator, and record it."""
-        if self._paused or len(self.graph.calls) >= MOST_CALLS:
-            self.graph.complete = self.graph.complete and self._paused
+        if self._paused or os.getpid() != self._pid:
             return run()
-        with self._resting():
-            given: dict[int, int] = {}
-            tensors = []
-            for leaf in pytree.arg_tree_leaves(*args, **named):
-                if has_memory(leaf):
-                    given[id(leaf)] = self._value_of(leaf)
-                    tensors.append(leaf)
-                elif isinstance(leaf, torch.Tensor):
-                    self.graph.complete = False
-            values = [given[id(tensor)] for tensor in tensors]
+        if len(self.graph.calls) >= MOST_CALLS:
+            self._give_up(f"after {MOST_CALLS:,} operators no more were recorded")
+            return run()
+        try:
+            given, read = self._given(args, named)
+        except Exception as error:  # noqa: BLE001 - the program comes first; the notes say what happened
+            self._give_up(f"{name_of(operator)} could not be followed: {type(error).__name__}: {error}")
+            return run()
         self._settle()
         began = self._clock()
         result = run()
         self._settle()
         spent = self._clock() - began
-        here = self._here(len(self.graph.calls))
-        with self._resting():
-            arguments = tuple(_referred(each, given) for each in (*args, *named.values()))
-            seen = _Seen(
-                operator,
-                arguments,
-                dict(zip(values, tensors, strict=True)),
-                written(operator, args, named),
-                result,
-            )
-            self._note(seen, given, here, spent)
+        try:
+            here = self._here(len(self.graph.calls))
+            with self._resting():
+                arguments = tuple(_referred(each, given) for each in (*args, *named.values()))
+                seen = _Seen(operator, arguments, read, written(operator, args, named), result)
+                self._note(seen, given, here, spent)
+        except Exception as error:  # noqa: BLE001 - see above
+            self._give_up(f"{name_of(operator)} could not be followed: {type(error).__name__}: {error}")
         return result
+
+    def _given(self, args: Any, named: Any) -> tuple[dict[int, int], dict[int, torch.Tensor]]:
+        """The values of the arguments by the identity of their tensors, and the tensors by value."""
+        given: dict[int, int] = {}
+        read: dict[int, torch.Tensor] = {}
+        with self._resting():
+            for leaf in pytree.arg_tree_leaves(*args, **named):
+                if has_memory(leaf):
+                    given[id(leaf)] = self._value_of(leaf)
+                    read[given[id(leaf)]] = leaf
+                elif isinstance(leaf, torch.Tensor):
+                    self.graph.complete = False
+        return given, read
+
+    def _give_up(self, why: str) -> None:
+        """Record no more, and say why."""
+        self.graph.complete = False
+        self.graph.notes.append(why)
+        self._paused = True
 
     def _note(self, seen: _Seen, given: dict[int, int], here: _Here, spent: float) -> None:
         number, values = len(self.graph.calls), self.graph.values
@@ -284,12 +311,14 @@ class Recorder:
         finally:
             self._paused = before
 
-    def _optimizer_begins(self, optimizer: Any, _args: Any, _named: Any) -> None:
+    def optimizer_begins(self, optimizer: Any, _args: Any = (), _named: Any = None) -> None:
+        """An optimizer begins its step."""
         self._in_optimizer += 1
         self._updated.update(id(each) for group in optimizer.param_groups for each in group["params"])
 
-    def _optimizer_ends(self, _optimizer: Any, _args: Any, _named: Any) -> None:
-        self._in_optimizer -= 1
+    def optimizer_ends(self, _optimizer: Any = None, _args: Any = (), _named: Any = None) -> None:
+        """An optimizer has ended its step."""
+        self._in_optimizer = max(0, self._in_optimizer - 1)
 
 
 def _here_in_code() -> Place | None:

@@ -20,6 +20,7 @@ from pyrometer.compiler.inspection.script import trace_folder
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers.compilation import compiled_by_script
+from pyrometer.evidence.observers.dataflow import dataflow_of_script, request_in_script
 from pyrometer.evidence.observers.host import budget_s, host_of_script
 from pyrometer.evidence.observers.trace import OPTIONS, with_trace
 from pyrometer.evidence.options import ObserveOptions
@@ -45,12 +46,18 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
         TargetError: the script cannot be read.
     """
     with trace_folder() as folder, tempfile.TemporaryDirectory(prefix="pyrometer-") as sampled:
-        request = HostRequest(path=str(Path(sampled) / "host.json"), budget_s=budget_s(options))
+        flow = Path(sampled) / "dataflow.json"
+        request = HostRequest(
+            path=str(Path(sampled) / "host.json"),
+            budget_s=budget_s(options),
+            dataflow=request_in_script(flow),
+        )
         with ConditionsProbe() as probe:
             traced = trace_script(
                 argv, steps=SCRIPT_STEPS, options=OPTIONS, environment=folder.environment, host=request
             )
         host, notes = host_of_script(Path(request.path))
+        dataflow = dataflow_of_script(flow)
         compiled = compiled_by_script(traced.observed, folder)
     observed = traced.observed
     measurement = None
@@ -65,6 +72,7 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
         script=outcome_of(observed),
         compiled=compiled,
         host=host,
+        dataflow=dataflow,
         notes=[*_ended_early(observed, measurement), *notes],
     )
     seen = Observed(evidence=evidence)

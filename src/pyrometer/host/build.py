@@ -73,7 +73,7 @@ class _Builder:
             interval_s=samples.interval_ns * 1e-9,
             step_s=fmean(sampled_ns) * 1e-9 if sampled_ns else 0.0,
             bare_step_s=fmean(bare_ns) * 1e-9 if bare_ns else None,
-            overhead_share=median(sampled_ns) / median(bare_ns) - 1 if sampled_ns and bare_ns else None,
+            overhead_share=_overhead(samples),
             lines=self._told_lines(),
             loops=self._told_loops(),
             functions=self._told_functions(),
@@ -327,3 +327,11 @@ class _Builder:
                 found[self._function(number)] += times
         steps = max(self._samples.watched, 1)
         return {function: times / steps for function, times in found.items()}
+
+
+def _overhead(samples: HostSamples) -> float | None:
+    """By how much sampling lengthened a step; of a script from whole steps, which a busy machine lengthens too."""
+    if samples.overheads:
+        return median(samples.overheads)
+    sampled_ns, bare_ns = samples.sampled_ns, samples.bare_ns
+    return median(sampled_ns) / median(bare_ns) - 1 if sampled_ns and bare_ns else None

@@ -81,6 +81,9 @@ class HostSamples(Record, frozen=True, kw_only=True):
     looks: int = 0
     sampled_ns: list[int]
     bare_ns: list[int] = []
+    overheads: Annotated[
+        list[float], doc("by how much sampling lengthened the steps of a block, in time of the processor")
+    ] = []
     codes: list[Code] = []
     places: list[Spot] = []
     stacks: list[Stack] = []

@@ -6,11 +6,12 @@ import sys
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
+from pyrometer.bench.clock import queued_ns
 from pyrometer.host.samples import HostSamples
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.failure import described
@@ -33,9 +34,9 @@ BLOCK_S = 0.02
 SAMPLED_BLOCK_S = 0.06
 """Of sampled steps; fewer are needed beside them to tell what sampling costs."""
 
-MOST_OVERHEAD = 1.035
-FEWEST_STEPS = 10
-RECENT_STEPS = 60
+MOST_OVERHEAD = 0.035
+FEWEST_BLOCKS = 3
+RECENT_BLOCKS = 8
 """Of either kind, by which it is judged whether looks are too dear."""
 
 LONGEST_GROWTH = 4
@@ -49,6 +50,13 @@ WATCHED_COST = 8
 """Times that a step may take while it is watched."""
 
 MOST_STEPS = 40_000
+
+
+class _Block(NamedTuple):
+    """What a step of a block took, in ns: of the processor, and in all but without queues for the processor."""
+
+    cpu_ns: float
+    free_ns: float
 
 
 class _Timed:
@@ -108,6 +116,8 @@ class _Run:
         self._interval_s = interval_s
         self._sampled: list[int] = []
         self._bare: list[int] = []
+        self._sampled_blocks: list[_Block] = []
+        self._bare_blocks: list[_Block] = []
         self._notes: list[str] = []
         self._sampler: HostSampler | None = None
         self._longest_ns = 0
@@ -125,18 +135,28 @@ class _Run:
             self._notes.append(f"a step raised {described(error)}; steps after it were not sampled")
         sampler = self._sampler or HostSampler(self._interval_s)
         plain = host_record(sampler, watch, self._sampled, self._bare, self._notes)
-        return msgspec.convert(plain, HostSamples)
+        return msgspec.convert(plain | {"overheads": self._overheads()}, HostSamples)
+
+    def _overheads(self) -> list[float]:
+        """By how much sampling lengthened steps, from each block to the sampled one after it.
+
+        In time of the processor, which others that use it too leave as it is: a look takes the processor while it lasts.
+        """
+        pairs = zip(self._bare_blocks, self._sampled_blocks, strict=False)
+        return [
+            (sampled.cpu_ns - bare.cpu_ns) / max(bare.free_ns, bare.cpu_ns, 1.0) for bare, sampled in pairs
+        ]
 
     def _sample(self) -> None:
         self._sampler = HostSampler(self._fitting_interval(), _Timed.run.__code__)
         self._longest_ns = LONGEST_GROWTH * self._sampler.interval_ns
-        self._block(self._bare, self._steps.bare)
+        self._block(self._bare, self._bare_blocks, self._steps.bare)
         while True:
             self._sampled_block(self._sampler)
             if self._is_over():
                 break
             self._relent(self._sampler)
-            self._block(self._bare, self._steps.bare)
+            self._block(self._bare, self._bare_blocks, self._steps.bare)
             if self._is_over():
                 break
 
@@ -148,25 +168,32 @@ class _Run:
 
     def _relent(self, sampler: HostSampler) -> None:
         """Look less often where that lengthens steps by more than it may."""
-        if min(len(self._sampled), len(self._bare)) < FEWEST_STEPS:
-            return
-        sampled, bare = self._sampled[-RECENT_STEPS:], self._bare[-RECENT_STEPS:]
-        if median(sampled) > MOST_OVERHEAD * median(bare):
+        recent = self._overheads()[-RECENT_BLOCKS:]
+        if len(recent) >= FEWEST_BLOCKS and median(recent) > MOST_OVERHEAD:
             sampler.interval_ns = min(sampler.interval_ns * 5 // 4, self._longest_ns)
 
     def _sampled_block(self, sampler: HostSampler) -> None:
         sampler.open()
         try:
-            self._block(self._sampled, lambda: self._steps.sampled(sampler), SAMPLED_BLOCK_S)
+            self._block(
+                self._sampled, self._sampled_blocks, lambda: self._steps.sampled(sampler), SAMPLED_BLOCK_S
+            )
         finally:
             sampler.close()
 
-    def _block(self, into: list[int], step: Callable[[], int], block_s: Seconds = BLOCK_S) -> None:
-        ends = time.perf_counter() + block_s
+    def _block(
+        self, into: list[int], blocks: list[_Block], step: Callable[[], int], block_s: Seconds = BLOCK_S
+    ) -> None:
+        before = len(into)
+        queued, cpu, start = queued_ns(), time.process_time_ns(), time.perf_counter_ns()
+        ends = start + int(block_s * 1e9)
         while True:
             into.append(step())
-            if time.perf_counter() >= ends:
-                return
+            now = time.perf_counter_ns()
+            if now >= ends:
+                break
+        steps, cpu = len(into) - before, time.process_time_ns() - cpu
+        blocks.append(_Block(cpu / steps, (now - start - (queued_ns() - queued)) / steps))
 
     def _is_over(self) -> bool:
         """Whether one more block, and the step that is watched, would take longer than is allowed."""

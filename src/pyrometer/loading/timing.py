@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyrometer.bench.clock import queued_ns
 from pyrometer.loading.private import fetching
 from pyrometer.loading.shared_times import BatchCost, SharedTimes
 from pyrometer.quantity import Seconds
 
-_SCHEDSTAT = Path("/proc/thread-self/schedstat")
 _IO = Path("/proc/thread-self/io")
 
 
@@ -39,7 +39,7 @@ class Reading:
             time.perf_counter(),
             time.thread_time(),
             time.process_time(),
-            _queued_s() if kernel else 0.0,
+            queued_ns() * 1e-9 if kernel else 0.0,
             _read_bytes() if kernel else 0,
         )
 
@@ -131,13 +131,6 @@ def _cost(before: Reading, collated: tuple[Reading, Reading] | None, after: Read
 def _busy(wall_s: Seconds, thread_s: Seconds, process_s: Seconds) -> Seconds:
     """How long a CPU was at work: while other threads decode, the calling one only waits for them."""
     return min(wall_s, max(thread_s, process_s, 0.0))
-
-
-def _queued_s() -> Seconds:
-    """How long this thread has been ready to run without a CPU; 0 where the kernel does not count it."""
-    # The second of three figures, in nanoseconds: the kernel's Documentation/scheduler/sched-stats.rst.
-    figures = _text(_SCHEDSTAT).split()
-    return int(figures[1]) * 1e-9 if len(figures) == 3 else 0.0
 
 
 def _read_bytes() -> int:

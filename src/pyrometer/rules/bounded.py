@@ -25,7 +25,7 @@ OF_THE_PLACE = frozenset({
     "item-in-hot-loop", "copy-to-host-in-hot-loop", "print-tensor-in-hot-loop", "tensor-as-condition", "synchronize-in-hot-loop",
     "boolean-mask-indexing", "nonzero-in-hot-loop", "python-loop-over-dimension", "small-host-to-device-copies",
     "input-output-in-step", "serialisation-in-step", "python-loop-over-elements", "text-work-in-step", "waiting-in-step",
-    "random-numbers-one-by-one", "tiny-operators-in-loop", "costly-place", "table-rebuilt-each-step", "boxes-suppressed-in-python",
+    "random-numbers-one-by-one", "tiny-operators-in-loop", "costly-place", "costly-loop", "table-rebuilt-each-step", "boxes-suppressed-in-python",
     "prefix-computed-again",
     "hidden-copy", "buffer-allocated-each-step", "decomposed-attention", "cat-in-loop", "inefficient-op", "one-op-dominates",
 })  # fmt: skip
@@ -35,7 +35,7 @@ more than the place takes."""
 LONGER = 1.5
 """Times that what goes may take, beside what stays, of what it was measured to take: one minute of a machine is not as the next."""
 
-SURE_PART = 0.6
+SURE_PART = 0.75
 """Of a function that is there for the place, which goes with it at worst."""
 
 REPLACING = OF_THE_PLACE - {

@@ -78,8 +78,7 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
 
 
 def _ask_all(case: Case, pool: Iterable[Rule], notes: list[str]) -> list[Finding]:
-    asked = (_near(finding) for rule in pool for finding in _asked(rule, case, notes))
-    return [bounded(finding, case) for finding in asked]
+    return [finding for rule in pool for finding in _asked(rule, case, notes)]
 
 
 def _diagnosis(case: Case, pool: Sequence[Rule], findings: Sequence[Finding], hide: Hide | None) -> Diagnosis:
@@ -138,7 +137,7 @@ def _near(finding: Finding) -> Finding:
 
 def _asked(rule: Rule, case: Case, notes: list[str]) -> list[Finding]:
     try:
-        return findings_of(case, [rule])
+        return [bounded(_near(finding), case) for finding in findings_of(case, [rule])]
     except Exception as error:  # noqa: BLE001 - the fault of one rule must not hide what others found
         failed = f"{type(error).__name__}: {error}"
         notes.append(f"{rule.code} {rule.name} could not answer ({failed}); please report it")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 METHOD = "time of the operators in steps whose values were followed"
-BESIDE = 1.15
+BESIDE = 1.2
 """What goes with an operator, over what it takes itself: memory that need not be had, and what waits for it."""
 
 
@@ -23,7 +23,7 @@ def of_step(case: Case, share: Ratio) -> Ratio:
     return share * min(1.0, flow.step_operator_s / step_s)
 
 
-def removed(case: Case, share: Ratio, method: str, *, best: Ratio = 1.0, worst: Ratio = 0.7) -> Gain:
+def removed(case: Case, share: Ratio, method: str, *, best: Ratio = 1.0, worst: Ratio = 0.75) -> Gain:
     """What it brings if operators with this share of the recorded time go.
 
     Args:

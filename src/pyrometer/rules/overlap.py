@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.joining import function_at, module_of
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
@@ -34,7 +34,8 @@ def explains(
         return False
     return (
         _of_one_resource(cause.resource, symptom.resource)
-        or _stands_within(symptom.where, cause.where, modules)
+        or stands_within(symptom.where, cause.where, modules)
+        or (_adds_up(cause, symptom) and _in_one_function(symptom.where, cause.where, modules))
         or (one_track and _must_overlap(cause, symptom))
     )
 
@@ -65,7 +66,7 @@ def _of_one_resource(first: str | None, second: str | None) -> bool:
     return first == second or first.startswith(f"{second}:") or second.startswith(f"{first}:")
 
 
-def _stands_within(inner: Place, outer: Place, modules: Sequence[Module]) -> bool:
+def stands_within(inner: Place, outer: Place, modules: Sequence[Module]) -> bool:
     """Whether a line is one of the statement, or of the loop, that begins at another."""
     if inner.line is None or outer.line is None or inner.file is None or outer.file is None:
         return False
@@ -74,6 +75,19 @@ def _stands_within(inner: Place, outer: Place, modules: Sequence[Module]) -> boo
         return inner.file == outer.file and inner.line == outer.line
     first, last = _reach(module, outer.line)
     return first <= inner.line <= last
+
+
+def _adds_up(cause: Finding, symptom: Finding) -> bool:
+    """Whether the one adds up the time of a function in which the other takes a known part."""
+    return symptom.scope == "general" and None not in {
+        None if finding.cost is None else finding.cost.share for finding in (cause, symptom)
+    }
+
+
+def _in_one_function(one: Place, other: Place, modules: Sequence[Module]) -> bool:
+    """Whether both are in the body of the same function."""
+    function = function_at(one, modules)
+    return function is not None and function == function_at(other, modules)
 
 
 def _reach(module: Module, line: int) -> tuple[int, int]:

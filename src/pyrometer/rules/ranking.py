@@ -36,7 +36,8 @@ def ranked(
 ) -> list[Finding]:
     """Sort findings, what the user gains most by first, and say which overlap with one above.
 
-    What grows without an end comes first, then errors: no gain outweighs wrong results. Remarks come last. Else the share of
+    What grows without an end comes first, then errors: no gain outweighs wrong results. Remarks come last, what names a
+    cause first. Else the share of
     the step, or of the peak, counts that the advice is predicted to save; where nothing is predicted, half of what it costs, and
     of a prediction of low confidence only what it saves at worst. What promises nothing comes after all that does, however
     small; there confidence counts. A finding that names the mechanism stands above the symptoms that it explains, whatever these
@@ -127,6 +128,7 @@ def _key(finding: Finding, peak_bytes: int | None) -> Key:
     return (
         not grows(finding),
         _SEVERITY[finding.severity],
+        _SCOPE[finding.scope] if finding.severity == "info" else 0,
         -round(promise(finding, peak_bytes), 4),
         finding.advice.gain is None,
         finding.cost is None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyrometer.bench.ceiling import Ceiling
-    from pyrometer.host.profile import HostLeaf, HostLine
+    from pyrometer.host.profile import HostLine
     from pyrometer.quantity import Ratio, Seconds
     from pyrometer.rules.case import Case
     from pyrometer.rules.joining import FunctionNode, Located
@@ -34,6 +34,9 @@ MOST_LAYERS = 0.5
 
 KEPT = re.compile(r"self\.\w+")
 """Name of a leaf that is called as an attribute of the object itself."""
+
+WIDEST = 0.3
+"""Interval of a ceiling that still says more than samples do."""
 
 DRIVES = frozenset({"backward", "data"})
 """Kinds of leaves that tell a function that drives the step."""
@@ -66,7 +69,7 @@ def surroundings(case: Case, where: Located, share: Ratio) -> Surroundings | Non
     )
     if not total_s or any(leaf.kind in DRIVES for line in lines for leaf in line.leaves):
         return None
-    layers_s = sum(leaf.seconds_per_step for line in lines for leaf in _layers(line, place[0]))
+    layers_s = _layers_s(lines, *place)
     part = max(0.0, 1 - layers_s / total_s)
     around = profile.share(part * (total_s + backward_s(case, place)))
     ceiling = _ceiling(case.ceilings or (), where, place[1])
@@ -91,10 +94,16 @@ def backward_s(case: Case, function: tuple[Module, FunctionNode]) -> Seconds:
     return whole_s * own_ns / all_ns if own_ns else 0.0
 
 
-def _layers(line: HostLine, module: Module) -> list[HostLeaf]:
-    """What a line spends in layers that it calls: modules, and what an object keeps and is no function of the user's."""
-    called = {module.source(call.func) for call in module.nodes(ast.Call) if module.flow.is_module_call(call)}
-    return [leaf for leaf in line.leaves if leaf.name in called or KEPT.fullmatch(leaf.name)]
+def _layers_s(lines: Sequence[HostLine], module: Module, function: FunctionNode) -> Seconds:
+    """What a function spends in layers that it calls: modules, and what an object keeps and is no function of the user's."""
+    calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+    called = {module.source(call.func) for call in calls if module.flow.is_module_call(call)}
+    return sum(
+        leaf.seconds_per_step
+        for line in lines
+        for leaf in line.leaves
+        if leaf.name in called or KEPT.fullmatch(leaf.name)
+    )
 
 
 def _ceiling(ceilings: Sequence[Ceiling], where: Located, function: FunctionNode) -> Ceiling | None:
@@ -105,6 +114,7 @@ def _ceiling(ceilings: Sequence[Ceiling], where: Located, function: FunctionNode
             ceiling
             for ceiling in ceilings
             if ceiling.where.line in first
+            and ceiling.ratio_high - ceiling.ratio_low <= WIDEST
             and where.file is not None
             and ceiling.where.file is not None
             and is_same_file(where.file, ceiling.where.file)

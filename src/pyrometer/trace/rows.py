@@ -16,7 +16,8 @@ def row_numbers(values: pl.Series) -> IntArray:
     >>> row_numbers(pl.Series([3, None], dtype=pl.Int32)).tolist()
     [3, -1]
     """
-    return np.asarray(values.cast(pl.Int64).fill_null(-1).to_numpy(), np.int64)
+    whole = values.cast(pl.Int64)
+    return np.asarray((whole.fill_null(-1) if whole.null_count() else whole).to_numpy(), np.int64)
 
 
 def nullable(rows: IntArray, dtype: type[pl.DataType] = pl.UInt32) -> pl.Series:

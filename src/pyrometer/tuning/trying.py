@@ -6,6 +6,7 @@ same random state, must give the same within the tolerance of the fix class; the
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterable
@@ -15,7 +16,11 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from pyrometer.advice import Advice, Gain
-from pyrometer.bench.comparison.compare import compare
+from pyrometer.bench.clock import PatientClock
+from pyrometer.bench.comparison.conclusion import conclude
+from pyrometer.bench.comparison.decision import DecisionRule
+from pyrometer.bench.comparison.trial import Trial as PairedTrial
+from pyrometer.bench.comparison.trial import open_sides
 from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.matrix.numerics import output_error, with_fixed_inputs
@@ -37,6 +42,14 @@ TRIED = frozenset({"exact", "tolerance"})
 
 MOST_TRIED = 4
 MIN_BUDGET_S: Seconds = 4.0
+ENOUGH_STEPS = 80
+"""Steps, some of them to warm up, after which most gains that are worth having are decided: as many are run even where that
+takes longer than the budget, but no longer than the limit for one rewrite."""
+
+MOST_S: Seconds = 30.0
+RULE = DecisionRule(confidence=0.95, looks=(8, 12, 20, 40, 80))
+"""Large gains are decided by eight blocks, which are 32 steps."""
+
 ADVISED = frozenset({"faster", "undecided"})
 """Outcomes after which the advice stands."""
 
@@ -49,6 +62,7 @@ def try_rewrites(
     diagnosis: Diagnosis,
     *,
     budget_s: Seconds = 20.0,
+    step_s: Seconds = 0.0,
     progress: Progress | None = None,
     now: Callable[[], Seconds] = time.monotonic,
 ) -> Diagnosis:
@@ -60,6 +74,7 @@ def try_rewrites(
         target: the program that the diagnosis is of; a workload, no script.
         diagnosis: findings with their advice.
         budget_s: for all comparisons; loading the target and first calls do not count, but no other rewrite is begun after it.
+        step_s: what a step took when it was measured, so that long steps are given the time that they need.
         progress: told how far it is.
         now: a clock.
     """
@@ -68,6 +83,7 @@ def try_rewrites(
     if not wanted:
         return replace(diagnosis, notes=[*diagnosis.notes, NOTHING])
     work, begin = load_workload(target), now()
+    share_s = max(MIN_BUDGET_S, budget_s / len(wanted), min(ENOUGH_STEPS * step_s, MOST_S))
     trials: dict[tuple[str, ...], Trial] = {}
     for number, change in enumerate(wanted):
         if number and now() - begin > budget_s:
@@ -75,7 +91,7 @@ def try_rewrites(
         finding = next(finding for finding in chosen if _change(finding) == change)
         if progress is not None:
             progress(number / len(wanted), f"trying {finding.code} {finding.name}")
-        trials[change] = _tried(target, work, finding, max(MIN_BUDGET_S, budget_s / len(wanted)))
+        trials[change] = _tried(target, work, finding, share_s)
     told = [_with_trial(finding, trials.get(_change(finding))) for finding in diagnosis.findings]
     left = len(set(map(_change, chosen))) - len(trials)
     why = (
@@ -107,7 +123,7 @@ def _tried(target: Target, work: Workload, finding: Finding, budget_s: Seconds) 
             return outcome(
                 outcome="differs", max_rel=error.max_rel, said=f"the results differ: {_difference(error)}"
             )
-        verdict = compare(work, rewritten, budget_s=budget_s)
+        verdict = compared(work, rewritten, budget_s)
     except (PyrometerError, OSError) as failure:
         return outcome(outcome="failed", said=f"the rewritten program could not be run: {failure}")
     return outcome(
@@ -118,6 +134,22 @@ def _tried(target: Target, work: Workload, finding: Finding, budget_s: Seconds) 
         max_rel=None if error is None else error.max_rel,
         said=f"{_told(verdict)}; {_alike(error, finding.advice)}",
     )
+
+
+def compared(work: Workload, rewritten: Workload, budget_s: Seconds) -> Verdict:
+    """Run both in turn, in mirrored blocks of random order, until that decides or the budget is spent.
+
+    Time in which others had the processor does not count: then it would be decided by nothing but how busy the machine is.
+    """
+    with contextlib.ExitStack() as stack:
+        sides = open_sides(stack, [work, rewritten])
+        if sides[0].clock.name == "wall":
+            patient = PatientClock()
+            for side in sides:
+                side.clock = patient
+        trial = PairedTrial(sides, RULE, budget_s, seed=0, progress=None)
+        trial.run()
+        return conclude(trial, 1)
 
 
 def _edited(target: Target, finding: Finding) -> dict[Path, str]:

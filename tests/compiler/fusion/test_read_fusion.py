@@ -9,6 +9,8 @@ from pyrometer.compiler.compile_id import parse_compile_id
 from pyrometer.compiler.fusion.read import read_fusion
 from pyrometer.compiler.log import CompileLog, LogEntry
 
+pytestmark = pytest.mark.slow  # Inductor compiles
+
 
 def only(items):
     (item,) = items

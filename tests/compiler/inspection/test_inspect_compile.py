@@ -40,7 +40,7 @@ states = load_states()
 
 
 def inspect(work: Workload, **settings: Any) -> CompileReport:
-    return inspect_compile(work, **{"budget_s": 0.2, "strict": True, "steps": 4} | settings)
+    return inspect_compile(work, **{"budget_s": 0.02, "strict": True, "steps": 4} | settings)
 
 
 def training(model: nn.Module, batches: Any = None, **settings: Any) -> Training:

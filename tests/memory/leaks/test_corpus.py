@@ -18,7 +18,7 @@ answering = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(answering)
 
 PROGRAMS = answering.PROGRAMS
-FAST = ("leaking/robot_controller", "leaking/total_loss_training", "clean/shape_cache")
+FAST = ("leaking/robot_controller", "clean/shape_cache")
 NUM_PROCESSES = 2
 
 

@@ -7,13 +7,16 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from pyrometer.errors import InputError, TargetError
+from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.scripts.profile import profile_script
 
-from .conftest import PARAMETER_BYTES, Both
+from .conftest import HEAD, PARAMETER_BYTES, Both, FollowedHere
 
 RunBoth = Callable[..., Both]
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -35,6 +38,17 @@ for parameter in model.parameters():
 print(torch.rand(1).item(), sys.argv[1:], __name__, [name for name in os.environ if "PYROMETER" in name])
 print(len(optimizer._optimizer_step_pre_hooks), torch.compile.__code__.co_name)
 """
+
+
+def names_of(code: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names
+
+
+def forget_compiled() -> None:
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
 
 
 def assert_same(both: Both) -> None:
@@ -209,18 +223,37 @@ def step(x, y):
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", COMPILED_AS)
-def test_compiled_code_runs_compiled(how: str, run_both: RunBoth) -> None:
-    both = run_both(COMPILED.replace("FUNCTION", COMPILED_AS[how]), leak_steps=30)
-    assert_same(both)
-    profile = both.profile
+def assert_is_told(profile: MemoryProfile) -> None:
     assert profile.source.startswith("the allocator's events")
     assert profile.ledger_bytes["parameters"] == PARAMETER_BYTES
     assert profile.ledger_bytes["gradients"] == PARAMETER_BYTES
     assert profile.ledger_bytes["optimizer"] == 2 * PARAMETER_BYTES + 4 * 4
     assert profile.leak is not None
     assert profile.leak.verdict == "leak"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["module", "in place"])
+def test_compiled_modules_run_compiled(
+    how: str, follow_here: Callable[..., FollowedHere], capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = COMPILED.replace("FUNCTION", COMPILED_AS[how])
+    forget_compiled()
+    exec(code, {"__name__": "plain"} | names_of(HEAD))
+    plain = capfd.readouterr().out
+    forget_compiled()
+    followed = follow_here(code, leak_steps=30)
+    assert capfd.readouterr().out == plain
+    assert_is_told(followed.profile)
+
+
+@pytest.mark.slow
+def test_compiled_code_runs_compiled(run_both: RunBoth) -> None:
+    both = run_both(COMPILED.replace("FUNCTION", COMPILED_AS["function"]), leak_steps=30)
+    assert_same(both)
+    profile = both.profile
+    assert_is_told(profile)
+    assert profile.leak is not None
     assert profile.leak.sites[0].holder is not None
     assert profile.leak.sites[0].holder.startswith("kept")
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from document_fixtures import document_of
 from every_area import Case, areas, rich  # noqa: F401 - fixtures
 
 from pyrometer.report.attachments import Attachments
-from pyrometer.report.documents import Document
+from pyrometer.report.documents import Document, TraceDocument
 from pyrometer.report.html import write_report
+from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.trace.view.tables import tables_of
+from pyrometer.trace.view.view import view_trace
 
 OWN = re.compile(r"(file|data|blob|about):")
 
@@ -37,6 +43,33 @@ class Watch:
     def _asked(self, request: Any) -> None:
         if not OWN.match(request.url):
             self.requests.append(request.url)
+
+
+OperatorsTraced = Callable[[list[str], Callable[[int], int]], tuple[TraceDocument, Attachments]]
+"""Names of operators, and how many µs the i-th takes on the host."""
+
+
+@pytest.fixture(scope="module")
+def operators_traced(tmp_path_factory: pytest.TempPathFactory) -> OperatorsTraced:
+    """Makes the document of a trace: operators one after the other, the i-th with a kernel `gemm<i>` of 10·i µs."""
+
+    def document(names: list[str], host_us: Callable[[int], int]) -> tuple[TraceDocument, Attachments]:
+        events: list[dict[str, Any]] = []
+        for i, name in enumerate(names, 1):
+            at = 7e6 + 1000.0 * i
+            host, device = {"pid": 1, "tid": 1}, {"pid": 0, "tid": 7}
+            events += [
+                {"ph": "X", "cat": "cpu_op", "name": name, **host, "ts": at, "dur": host_us(i), "args": {}},
+                {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", **host, "ts": at + 9, "dur": 5, "args": {"correlation": i}},
+                {"ph": "X", "cat": "kernel", "name": f"gemm{i}", **device, "ts": at + 20, "dur": 10 * i, "args": {"correlation": i, "device": 0, "stream": 7}},
+            ]  # fmt: skip
+        path = tmp_path_factory.mktemp("traces") / "trace.json"
+        path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+        rank = read_trace(str(path)).ranks[0]
+        attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
+        return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
+
+    return document
 
 
 class OpenPage(Protocol):

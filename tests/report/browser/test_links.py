@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from document_fixtures import document_of
 
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
-from pyrometer.trace.reading.read import read_trace
-from pyrometer.trace.reporting.rank_report import report_rank
-from pyrometer.trace.view.tables import tables_of
-from pyrometer.trace.view.view import view_trace
+
+from .conftest import OperatorsTraced
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.slow  # a real browser per test
@@ -26,22 +22,9 @@ NOTICE = "#link-notice"
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Attachments]:
-    """Eight operators, each with a kernel that is named after a multiplication; the i-th takes i times as long."""
-    events: list[dict[str, Any]] = []
-    for i in range(1, 9):
-        at = 7e6 + 1000.0 * i
-        host, device = {"pid": 1, "tid": 1}, {"pid": 0, "tid": 7}
-        events += [
-            {"ph": "X", "cat": "cpu_op", "name": f"aten::op{i}", **host, "ts": at, "dur": 100 * i, "args": {}},
-            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", **host, "ts": at + 9, "dur": 5, "args": {"correlation": i}},
-            {"ph": "X", "cat": "kernel", "name": f"gemm{i}", **device, "ts": at + 20, "dur": 10 * i, "args": {"correlation": i, "device": 0, "stream": 7}},
-        ]  # fmt: skip
-    path = tmp_path_factory.mktemp("traces") / "trace.json"
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    rank = read_trace(str(path)).ranks[0]
-    attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
+def traced(operators_traced: OperatorsTraced) -> tuple[TraceDocument, Attachments]:
+    """Each operator's kernel is named after a multiplication; the i-th takes i times as long."""
+    return operators_traced([f"aten::op{i}" for i in range(1, 9)], lambda i: 100 * i)
 
 
 @pytest.fixture(scope="module")

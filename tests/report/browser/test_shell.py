@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from document_fixtures import changed, document_of
+from document_fixtures import changed
 from msgspec.structs import replace
 
 import pyrometer.report
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.trace.jobs.stragglers import Suspect
-from pyrometer.trace.reading.read import read_trace
-from pyrometer.trace.reporting.rank_report import report_rank
-from pyrometer.trace.view.tables import tables_of
-from pyrometer.trace.view.view import view_trace
+
+from .conftest import OperatorsTraced
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.slow  # a real browser per test
@@ -31,23 +29,9 @@ ASSETS = Path(pyrometer.report.__file__).parent / "assets"
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Attachments]:
+def traced(operators_traced: OperatorsTraced) -> tuple[TraceDocument, Attachments]:
     """Thirty operators, the i-th 10·i µs on the device; some have odd names."""
-    events: list[dict[str, Any]] = []
-    for i in range(1, 31):
-        at = 7e6 + 1000.0 * i
-        host, device = {"pid": 1, "tid": 1}, {"pid": 0, "tid": 7}
-        name = ODD.get(i, f"aten::op{i}")
-        events += [
-            {"ph": "X", "cat": "cpu_op", "name": name, **host, "ts": at, "dur": 60 + i, "args": {}},
-            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", **host, "ts": at + 9, "dur": 5, "args": {"correlation": i}},
-            {"ph": "X", "cat": "kernel", "name": f"gemm{i}", **device, "ts": at + 20, "dur": 10 * i, "args": {"correlation": i, "device": 0, "stream": 7}},
-        ]  # fmt: skip
-    path = tmp_path_factory.mktemp("traces") / "trace.json"
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    rank = read_trace(str(path)).ranks[0]
-    attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
+    return operators_traced([ODD.get(i, f"aten::op{i}") for i in range(1, 31)], lambda i: 60 + i)
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule, rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
+from pyrometer.source.module import Module
 
 PARTS = [kind for kind in get_args(Kind) if kind != "source"]
 CODES = sorted({code for items in GROUPS.values() for item in items for code in item.rules})
@@ -171,10 +172,11 @@ class TestScore:
     def test_half_a_step_that_can_be_saved_takes_a_quarter(self) -> None:
         assert self.lost(costly("PYR109", low=0.4, high=0.6)) == pytest.approx(25)
 
-    def test_no_finding_counts_for_more_than_three_quarters(self) -> None:
-        assert self.lost(costly("PYR109", low=0.01, high=0.03)) == self.lost(
-            costly("PYR109", low=0.2, high=0.2)
-        )
+    def test_more_than_three_quarters_of_a_step_hardly_count(self) -> None:
+        three_quarters = self.lost(costly("PYR109", low=0.25, high=0.25))
+        nearly_all = self.lost(costly("PYR109", low=0.01, high=0.03))
+        assert three_quarters == pytest.approx(37.5)
+        assert three_quarters < nearly_all < three_quarters + 4
 
     def test_a_cost_in_seconds_counts_by_the_step(self) -> None:
         measured: Any = SimpleNamespace(complete=True, median_s=2.0, first_call_s=2.0, padding_ratio=None)
@@ -194,9 +196,20 @@ class TestScore:
         wider = costly("PYR111", low=0.3, high=0.3, overlaps=["PYR109"])
         assert self.lost(first, wider) == pytest.approx(35)
 
+    def test_what_stands_within_the_loop_of_another_takes_it_once(self) -> None:
+        text = "def clip(grads):\n    for g in grads:\n        n = g.norm()\n        if n.isfinite():\n            g.div_(n)\n    return n\n"
+        case = Case(target="t", modules=(Module.parse("m.py", text),))
+        loop, inside, after = (
+            costly(code, low=0.6, high=0.6, where=Place(file="m.py", line=line))
+            for code, line in (("PYR126", 2), ("PYR104", 4), ("PYR213", 6))
+        )
+        for findings in ([loop, inside], [inside, loop]):
+            assert audit(case, findings).score == pytest.approx(80)
+        assert audit(case, [loop, after]).score == pytest.approx(64)
+
     def test_what_nothing_measures_takes_little_and_once_per_item(self) -> None:
         (unmeasured,) = {self.lost(*[finding("PYR109")] * times) for times in (1, 2, 5)}
-        assert 0 < unmeasured < 5
+        assert 0 < unmeasured < 6
         assert self.lost(finding("PYR109"), finding("PYR213")) > unmeasured
         text = 100 - (audit(Case(target="t"), [], [finding("PYR109")]).score or 0)
         assert 0 < text < unmeasured

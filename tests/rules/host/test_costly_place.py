@@ -92,3 +92,16 @@ def test_a_key_that_is_there_need_not_be_made(run: Callable[..., dict[str, Any]]
     before = run(CODE, "Example", hashlib=hashlib)["forward"](Server(), Array())
     after = run(CODE, "Use instead")["forward"](Server(), Array(), "first")
     assert before == after == "answer"
+
+
+BUFFER = """
+def sample(self, size):
+    rows = random.sample(self.items, size)
+    return torch.tensor(rows)
+"""
+
+
+def test_making_a_tensor_of_objects_is_no_layer(sampled: Sampled, only: Callable[..., Finding]) -> None:
+    finding = only(CODE, sampled("import torch\n" + BUFFER, {5: {"operator torch.tensor": 0.7}}))
+    assert finding.where.line == 5
+    assert "np.stack" in finding.advice.title

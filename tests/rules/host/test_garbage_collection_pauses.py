@@ -73,6 +73,10 @@ def test_frozen_objects_are_out_of_the_collector_s_sight() -> None:
             gc.enable()
 
 
+HEAP = 100_000
+"""Objects of a small program."""
+
+
 class Collecting(torch.nn.Module):
     """Collects garbage in every forward, as some programs do against leaks."""
 
@@ -89,7 +93,7 @@ class Collecting(torch.nn.Module):
 def test_a_real_program_that_collects_in_every_step_is_found(
     observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
-    gc.unfreeze()  # or there is little to look through
+    _heap = [[] for _ in range(HEAP)]  # or there is little to look through
     work = Inference(Collecting(), (torch.randn(4, 8),))
     (finding,) = findings(CODE, observe(work, "trace"))
     assert finding.cost.share > 0.5

@@ -140,6 +140,36 @@ def test_where_the_text_does_not_say_enough_words_stay_and_no_rewrite(
     assert first.fix is None
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "d = q[:, None] - k[None]; return (d * d).sum(-1)",
+        "a = q.unsqueeze(1).expand(4, 4, 8); b = k.unsqueeze(0).expand(4, 4, 8); return ((a - b) ** 2).sum(2)",
+        "gap = q[:, None, :] - k[None, :, :]; squares = gap.pow(2); return torch.sum(squares, dim=-1)",
+    ],
+)
+def test_differences_that_have_names_are_known_and_not_rewritten(
+    matches: Callable[..., list[Any]], body: str
+) -> None:
+    text = TEXT.format(line=body).replace("q, k, ids", "q: torch.Tensor, k: torch.Tensor, ids")
+    (match,) = matches(CODE, text)
+    assert "differences" in match.message
+    assert match.fix is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "d = q[:, None] - k[None]; return (d * q[:, None]).sum(-1)",
+        "d = q - k; return (d * d).sum(-1)",
+        "d = q[:, None]; d = d - k[None]; return d.pow(2).sum(-1)",
+    ],
+)
+def test_other_products_are_left_alone(matches: Callable[..., list[Any]], body: str) -> None:
+    text = TEXT.format(line=body).replace("q, k, ids", "q: torch.Tensor, k: torch.Tensor, ids")
+    assert matches(CODE, text) == []
+
+
 def best_of(function: Callable[[], Any]) -> float:
     times = []
     for _ in range(5):

@@ -56,6 +56,10 @@ def test_a_collection_whose_result_is_used_has_no_fix(matches):
     assert matches(CODE, loop("gc.collect()"))[0].fix.fix_class == "semantic"
 
 
+HEAP = 100_000
+"""Objects of a small program."""
+
+
 class Collecting(nn.Module):
     """Collects garbage for every batch."""
 
@@ -71,7 +75,7 @@ class Collecting(nn.Module):
 
 
 def test_a_real_trace_tells_line_and_share_and_without_the_call_nothing(observe, findings):
-    gc.unfreeze()  # or there is little to look through
+    _heap = [[] for _ in range(HEAP)]  # or there is little to look through
     found, after = (
         findings(
             CODE,

@@ -10,8 +10,15 @@ import pytest
 
 from pyrometer.errors import InputError
 from pyrometer.record import from_json, to_json
+from pyrometer.trace.jobs import executor
 from pyrometer.trace.jobs import reduce as reducing
-from pyrometer.trace.jobs.executor import ProcessExecutor, SerialExecutor, reduce_file
+from pyrometer.trace.jobs.executor import (
+    SMALL_BYTES,
+    ProcessExecutor,
+    SerialExecutor,
+    executor_for,
+    reduce_file,
+)
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import merge_ranks, read_job
 from pyrometer.trace.jobs.reduce import reduce_rank
@@ -34,6 +41,21 @@ def test_a_missing_and_a_damaged_rank_are_named_and_the_rest_is_compared(synthet
     assert [Path(failure.path).name for failure in job.failures] == ["absent.json", "rank1.json"]
     assert all(failure.message and "\n" not in failure.message for failure in job.failures)
     assert job.stragglers[0].rank == 2
+
+
+def test_a_pool_is_for_large_files_or_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "usable_cores", lambda: 4)
+    small, large = [tmp_path / "0.json", tmp_path / "absent.json"], [tmp_path / "1.json", tmp_path / "2.json"]
+    small[0].write_text("{}")
+    for path in large:
+        path.touch()
+        os.truncate(path, SMALL_BYTES // 2)
+    assert isinstance(executor_for(small), SerialExecutor)
+    assert isinstance(executor_for(small, workers=2), ProcessExecutor)
+    assert isinstance(executor_for(large, workers=1), SerialExecutor)
+    pool = executor_for(large)
+    assert isinstance(pool, ProcessExecutor)
+    assert pool.workers == 2
 
 
 def test_nothing_usable_is_an_error_that_says_why(tmp_path: Path) -> None:

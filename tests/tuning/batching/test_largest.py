@@ -43,6 +43,9 @@ class SteppedClock:
     def host_ns(self):
         return self.now_ns
 
+    def queued_ns(self):
+        return 0
+
     def cpu_ns(self):
         return self.now_ns
 

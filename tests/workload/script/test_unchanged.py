@@ -47,7 +47,6 @@ WITH_TORCH = [
     ("torch_failures.py",),
     ("torch_failures.py", "workers"),
     ("many_things.py",),
-    ("compiled.py", "eager"),
     ("compiled.py", "aot_eager"),
 ]
 

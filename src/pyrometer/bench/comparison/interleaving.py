@@ -33,6 +33,7 @@ class Batch:
 
     times_s: tuple[Seconds, ...]
     cpu_s: Seconds
+    queued_s: Seconds = 0.0
 
     def value(self, metric: Metric) -> Seconds:
         """The batch in one number: mean CPU time per call, or the fastest call."""
@@ -49,6 +50,7 @@ class Side:
     first_call_s: Seconds = 0.0
     warmup_s: list[Seconds] = field(default_factory=list)
     warmup_cpu_s: list[Seconds] = field(default_factory=list)
+    warmup_queued_s: list[Seconds] = field(default_factory=list)
     num_calls: int = 0
 
     def batch(self, num_calls: int) -> Batch:
@@ -65,26 +67,29 @@ class Side:
             prepared = [session.prepare() for _ in range(num_calls)]
             clock.synchronize()
             with paused_gc():
-                cpu_start = clock.cpu_ns()
+                queued_start, cpu_start = clock.queued_ns(), clock.cpu_ns()
                 for arguments in prepared:
                     start = mark()
                     step(arguments)
                     marks.append((start, mark()))
                 clock.synchronize()
                 cpu_ns = clock.cpu_ns() - cpu_start
+                queued_ns = clock.queued_ns() - queued_start
         except PyrometerError:
             raise
         except (Exception, SystemExit) as error:
             failure = step_failure(self.num_calls + len(marks) + 1, error)
             raise UserProgramError(f"{self.name}: {failure}") from error
         self.num_calls += num_calls
-        return Batch(tuple(clock.between(s, e) for s, e in marks), cpu_ns * 1e-9 / num_calls)
+        times_s = tuple(clock.between(s, e) for s, e in marks)
+        return Batch(times_s, cpu_ns * 1e-9 / num_calls, queued_ns * 1e-9)
 
     def warm(self) -> None:
         """One more warm-up call."""
         batch = self.batch(1)
         self.warmup_s.append(batch.times_s[0])
         self.warmup_cpu_s.append(batch.cpu_s)
+        self.warmup_queued_s.append(batch.queued_s)
 
     @property
     def typical_s(self) -> Seconds:
@@ -98,11 +103,12 @@ class Side:
 
     @property
     def busy(self) -> float:
-        """CPU time over the fastest wall time; below one the program waits for something other than the CPU."""
-        half = len(self.warmup_s) // 2
-        if half == 0:
+        """CPU time over the fastest wall time without queues for a CPU; below one the program waits for something else."""
+        if not self.warmup_s:
             return 0.0
-        return float(np.median(self.warmup_cpu_s[half:])) / max(min(self.warmup_s[half:]), 1e-9)
+        half = len(self.warmup_s) // 2
+        walls = np.subtract(self.warmup_s[half:], self.warmup_queued_s[half:])
+        return float(np.median(self.warmup_cpu_s[half:])) / max(float(np.min(walls)), 1e-9)
 
 
 def warm_up(sides: list[Side], limit_s: Seconds) -> bool:

@@ -14,12 +14,15 @@ import numpy as np
 from pyrometer.bench.autocorrelation import Floats, lag_one
 from pyrometer.bench.quantiles import normal_quantile
 
+MOST_EXACT = 25
+"""Blocks up to which the distribution of their signed ranks is counted out."""
+
 
 def hodges_lehmann(blocks: Floats, alpha: float) -> tuple[float, float, float]:
     """Hodges-Lehmann estimate of the centre, with the Wilcoxon signed-rank interval.
 
     The estimate is the median of the Walsh averages (Hodges and Lehmann, 1963); the bounds are those averages whose
-    ranks the normal approximation of the signed-rank distribution gives.
+    ranks the signed-rank distribution gives: exactly for a few blocks, by its normal approximation for many.
 
     Args:
         blocks: log ratios, one per block.
@@ -36,12 +39,24 @@ def hodges_lehmann(blocks: Floats, alpha: float) -> tuple[float, float, float]:
     first, second = np.triu_indices(n)
     walsh = np.sort((blocks[first] + blocks[second]) / 2)
     total = len(walsh)
-    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-    rank = math.floor(total / 2 - normal_quantile(1 - alpha / 2) * spread)
+    rank = _lower_rank(n, alpha / 2)
     estimate = float(np.median(walsh))
     if rank < 1:
         return estimate, -math.inf, math.inf
     return estimate, float(walsh[rank - 1]), float(walsh[total - rank])
+
+
+def _lower_rank(n: int, tail: float) -> int:
+    """The largest rank below which the signed-rank statistic of `n` blocks falls by chance with at most this probability."""
+    total = n * (n + 1) // 2
+    if n > MOST_EXACT:
+        spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+        return math.floor(total / 2 - normal_quantile(1 - tail) * spread)
+    ways = np.zeros(total + 1)
+    ways[0] = 1
+    for rank in range(1, n + 1):
+        ways[rank:] += ways[:-rank].copy()
+    return int(np.searchsorted(np.cumsum(ways) / 2**n, tail, side="right"))
 
 
 def signed_rank_p(blocks: Floats) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.ceiling import Ceiling
 from pyrometer.bench.clock import Clock, clock_for
-from pyrometer.bench.comparison.interleaving import SHORT_CALL_S, Blocks, Side, choose_metric, warm_up
+from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.comparison.pairing import hodges_lehmann
 from pyrometer.bench.cutting.observing import STEPS_VARIED, Watch, not_cut
 from pyrometer.bench.cutting.place import Cuttable
@@ -46,9 +46,6 @@ WARM_STEPS = 20
 
 BESIDE = 0.02
 """Of a step, by which cutting out may change it otherwise (caches, the allocator), so that intervals reach so much further."""
-
-MOST_WAITS = 0.2
-"""Per step, of one that only computes: a wait for the disk, a lock or a sleep is one or more in each."""
 
 NUM_STEPS = 5 + 4 * FEWEST_BLOCKS
 """Watched, recorded, one with the place cut out, and the fewest blocks of a place; those with other inputs come on top."""
@@ -109,7 +106,6 @@ class _Experiment:
         self._step_s = step_s
         self._deadline_s = time.perf_counter() + budget_s
         self._stage = Stage(session)
-        self._never_waits = False
         self._notes = self._watch.notes
 
     def run(self, *, functions: bool) -> Ceilings:
@@ -205,14 +201,8 @@ class _Experiment:
 
     def _blocks(self, sessions: list[StagedSession]) -> Blocks:
         sides = [Side(f"side {i}", session, self._clock) for i, session in enumerate(sessions)]
-        waits_before = _num_waits()
         warm_up(sides, min(WARM_SHARE * self._left_s, WARM_STEPS * len(sides) * self._step_s))
         metric, calls = choose_metric(sides)
-        num_steps = sum(side.num_calls for side in sides)
-        if metric == "wall_min" and sides[0].typical_s >= SHORT_CALL_S and self._session.threads == 1:
-            # What never waits takes its time of the processor, however busy the machine is.
-            self._never_waits = _num_waits() - waits_before < MOST_WAITS * num_steps
-            metric, calls = ("cpu", 1) if self._never_waits else (metric, calls)
         if calls * self._needed_s(sum(side.typical_s for side in sides[1:])) > self._left_s:
             calls = 1
         blocks = Blocks(sides, metric, calls, seed=0)
@@ -227,7 +217,6 @@ class _Experiment:
 
     def _ceiling(self, place: Cuttable, side: StagedSession, blocks: Blocks, number: int) -> Ceiling:
         metric, _ = choose_metric([blocks.sides[0], blocks.sides[number]])
-        metric = "cpu" if self._never_waits else metric
         estimate, low, high = interval_of(blocks.log_ratios(number, metric))
         recorder, replayer = place.recorder, side.replayer
         # Handing out is no part of a step without the place.
@@ -244,16 +233,6 @@ class _Experiment:
             same_inputs=recorder.same_inputs,
             same_results=recorder.same_results,
         )
-
-
-def _num_waits() -> float:
-    """How often this thread has given its processor away by itself; infinite where that is not counted."""
-    try:
-        import resource
-
-        return float(resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw)
-    except (ImportError, AttributeError):
-        return math.inf
 
 
 def _in_order(places: list[Cuttable]) -> list[Cuttable]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyrometer.dataflow.build import build_report
 from pyrometer.dataflow.record import record_dataflow
+from pyrometer.dataflow.report import DataflowReport
 from pyrometer.errors import PyrometerError
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.options import ObserveOptions
+from pyrometer.record import from_json
+from pyrometer.workload.script.observed import FollowRequest
 from pyrometer.workload.workload import Workload
+
+IN_SCRIPTS = ("pyrometer.dataflow.script", "follow_values")
+"""Module and function of what records inside of a script."""
 
 BUDGET_SHARE = 0.2
 """Share of the check's budget that recording may take on top; two steps are always recorded."""
@@ -25,3 +33,14 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     except PyrometerError as error:
         return seen.having(f"what reads what was not recorded: {error}")
     return seen.having(dataflow=build_report(graph))
+
+
+def request_in_script(file: Path) -> FollowRequest:
+    """What is asked of a script under observation, whose report is to be written to this file."""
+    module, name = IN_SCRIPTS
+    return FollowRequest(module=module, name=name, settings={"path": str(file)}, failure=f"{file}.failure")
+
+
+def dataflow_of_script(file: Path) -> DataflowReport | None:
+    """What was recorded in a script; `None` where it was not."""
+    return from_json(DataflowReport, file.read_bytes()) if file.exists() else None

@@ -9,7 +9,8 @@ import msgspec
 import torch
 
 from pyrometer.memory.holders import containers, kinds
-from pyrometer.memory.holders.naming import BOUND, hop_text, read_path, to_holder, type_text
+from pyrometer.memory.holders.naming import BOUND, read_path, to_holder
+from pyrometer.memory.holders.owners import hop_text, type_text
 from pyrometer.memory.holders.record import Holder
 from pyrometer.memory.holders.roots import Root
 from pyrometer.memory.holders.search import Hop

@@ -20,6 +20,7 @@ from torch import nn
 
 from pyrometer.memory.holders import containers, kinds
 from pyrometer.memory.holders.kinds import Kind
+from pyrometer.memory.holders.owners import class_place, hop_text, maker_of, place_of, type_text
 from pyrometer.memory.holders.record import Holder
 from pyrometer.memory.holders.roots import Root, frame_locals, shown_file
 from pyrometer.memory.holders.search import Hop
@@ -196,10 +197,10 @@ def _dictionary(read: Expression, hop: Hop, child: Any, before: Any) -> None:
         read.segments.append("[…]" if key is _BY_KEY else f"[{key_text(key)}]")
     elif type(before) is types.FunctionType:
         read.restart(kinds.short_name(before.__qualname__), name_text(key))
-        read.bind("function attribute", child, before.__qualname__, _place(before))
+        read.bind("function attribute", child, before.__qualname__, place_of(before))
     elif kinds.is_kind(before, type):
         read.restart(kinds.class_name(before), name_text(key))
-        read.bind("class attribute", child, kinds.class_name(before), _class_place(before))
+        read.bind("class attribute", child, kinds.class_name(before), class_place(before))
     else:
         _attribute(read, before, key, child)
 
@@ -214,7 +215,7 @@ def _attribute(read: Expression, instance: Any, key: Any, child: Any) -> None:
         read.prefix = f"{key.strip('_').removesuffix('s').replace('_', ' ')} of {read.text}: "
         read.hooks = child
         read.restart()
-        read.bind("hook", child, kinds.class_name(cls), _class_place(cls))
+        read.bind("hook", child, kinds.class_name(cls), class_place(cls))
         return
     if kinds.module_of(cls) in _PYTHONS_OWN:
         return
@@ -222,14 +223,14 @@ def _attribute(read: Expression, instance: Any, key: Any, child: Any) -> None:
     read.segments.append(name_text(key))
     is_state = kinds.is_kind(instance, torch.optim.Optimizer) and key == "state"
     kind = "optimizer state" if is_state else "instance attribute"
-    read.bind(kind, child, kinds.class_name(cls), _class_place(cls))
+    read.bind(kind, child, kinds.class_name(cls), class_place(cls))
 
 
 def _name_hook(read: Expression, hook: Any) -> None:
     function = hook.__func__ if type(hook) is types.MethodType else hook
     if type(function) is types.FunctionType:
         read.owner = kinds.short_name(function.__qualname__)
-        read.file, read.line = _place(function)
+        read.file, read.line = place_of(function)
 
 
 def _exception(read: Expression, hop: Hop, child: Any, before: Any) -> None:
@@ -268,10 +269,10 @@ def _defaults_or_closure(read: Expression, hop: Hop, child: Any, function: types
     code = function.__code__
     owner = kinds.short_name(function.__qualname__)
     if hop.owner is function.__closure__:
-        maker = _maker(function.__qualname__)
+        maker = maker_of(function.__qualname__)
         read.restart(code.co_freevars[index])
         read.suffix = f", closure variable of {maker}()"
-        read.bind("closure", child.cell_contents, owner, _place(function))
+        read.bind("closure", child.cell_contents, owner, place_of(function))
     elif function.__defaults__ is not None and hop.owner is function.__defaults__:
         first = code.co_argcount - len(function.__defaults__)
         _default(read, code.co_varnames[first + index], child, function)
@@ -281,7 +282,7 @@ def _default(read: Expression, name: Any, child: Any, function: types.FunctionTy
     owner = kinds.short_name(function.__qualname__)
     read.restart(str(name))
     read.suffix = f", default argument of {owner}()"
-    read.bind("default argument", child, owner, _place(function))
+    read.bind("default argument", child, owner, place_of(function))
 
 
 def _lru_cache(read: Expression, hop: Hop, child: Any, _: Any) -> None:
@@ -290,7 +291,7 @@ def _lru_cache(read: Expression, hop: Hop, child: Any, _: Any) -> None:
         return
     name = getattr(function, "__qualname__", None) if type(function) is types.FunctionType else "?"
     read.restart(f"functools.lru_cache of {kinds.short_name(name)}()")
-    read.bind("lru_cache", hop.owner, kinds.short_name(name), _place(function))
+    read.bind("lru_cache", hop.owner, kinds.short_name(name), place_of(function))
 
 
 def _frame(read: Expression, hop: Hop, child: Any, before: Any) -> None:
@@ -389,52 +390,3 @@ def _key_of(names: dict[Any, Any], child: Any) -> Any:
 
 def _is_namespace(names: dict[Any, Any], owner: Any) -> bool:
     return kinds.is_kind(owner, type) or kinds.attributes_of(owner) is names
-
-
-def _place(function: Any) -> tuple[str | None, int | None]:
-    if type(function) is not types.FunctionType:
-        return None, None
-    return shown_file(function.__code__.co_filename), function.__code__.co_firstlineno
-
-
-def _class_place(cls: type) -> tuple[str | None, int | None]:
-    """Where a class is defined, as near as its own methods tell."""
-    places = [
-        _place(function)
-        for function in list(kinds.namespace(cls).values())
-        if type(function) is types.FunctionType
-    ]
-    real = [(file, line) for file, line in places if file and not file.startswith("<")]
-    return min(real, key=lambda place: place[1] or 0, default=(None, None))
-
-
-def _maker(qualified: str) -> str:
-    """The function that a closure was made in.
-
-    >>> _maker("make_step.<locals>.step")
-    'make_step'
-    """
-    outer = qualified.rpartition(".<locals>.")[0] or qualified
-    return kinds.short_name(outer)
-
-
-def hop_text(owner: Any, label: str | None) -> str:
-    """One hop of the long view."""
-    if type(owner) is Root:
-        thread = f" in thread {owner.thread!r}" if owner.thread else ""
-        return f"{owner.kind} {label} of {owner.name}{thread}"
-    text = type_text(owner)
-    return f"{text}: {label}" if label else text
-
-
-def type_text(value: Any) -> str:
-    """What a thing is, with its size where it is a container."""
-    cls = type(value)
-    if cls is types.FunctionType:
-        return f"function {kinds.short_name(value.__qualname__)}"
-    if kinds.is_kind(value, type):
-        return f"class {kinds.class_name(value)}"
-    if cls is types.FrameType:
-        return f"frame of {value.f_code.co_name}"
-    size = containers.length_of(value) if containers.holds(value) else None
-    return kinds.class_name(cls) if size is None else f"{kinds.class_name(cls)} of {size}"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyrometer.bench.matrix.cell import OutputError
-from pyrometer.compiler.costs.record import CompileCost
 from pyrometer.compiler.inspection.record import ModeResult, Runtime
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import (
@@ -18,7 +16,7 @@ from pyrometer.quantity import (
     significant,
 )
 from pyrometer.report.documents import CompileDocument
-from pyrometer.report.facts import compile_breaks, compile_diff, compile_inside, compile_shapes
+from pyrometer.report.facts import compile_breaks, compile_costs, compile_diff, compile_inside, compile_shapes
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short, short_path
 
@@ -49,7 +47,7 @@ def headline(report: CompileReport) -> str:
         parts.append(f"{why}{counted(silent or len(report.limits), 'function')} left to eager in silence")
     if report.incomplete:
         parts.append(EARLIER.removeprefix(" · "))
-    parts.append(_effect(report.cost))
+    parts.append(compile_costs.effect(report.cost))
     return " · ".join(part for part in parts if part)
 
 
@@ -116,21 +114,6 @@ def _recompiles(report: CompileReport) -> str:
     return counted(len(report.recompiles), "recompilation") + (f", mostly of {most}" if most else "")
 
 
-def _effect(cost: CompileCost) -> str:
-    if cost.ratio is None:
-        return ""
-    if cost.ci_low is None or cost.ci_high is None:
-        return "against eager undecided"  # too few paired steps for a ratio that could be told
-    if cost.outcome in {"faster", "slower"}:
-        return f"{format_ratio(cost.ratio, cost.ci_low, cost.ci_high)} than eager"
-    text = "as fast as eager" if cost.outcome == "same" else "against eager undecided"
-    return f"{text}: {_its_time(cost.ratio, cost.ci_low, cost.ci_high)}"
-
-
-def _its_time(ratio: float, low: float, high: float) -> str:
-    return f"{significant(ratio)}× its time ({significant(low)}–{significant(high)})"
-
-
 def _limits(report: CompileReport) -> Section | None:
     body = [
         (
@@ -180,72 +163,6 @@ def _recompile_table(report: CompileReport) -> Section | None:
         Section("recompiles", "Recompilations", [], Table(columns, body, frozenset({1, 2})), how, change)
         if body
         else None
-    )
-
-
-def _compiling(report: CompileReport) -> Section:
-    cost = report.cost
-    facts = [
-        Fact("first step", format_seconds(cost.first_call_s)),
-        Fact("steady step", format_seconds(cost.steady_s), f"eager {format_seconds(cost.eager_steady_s)}"),
-        Fact("compiling", format_seconds(cost.compile_s)),
-    ]
-    if cost.steady_s is not None and cost.eager_steady_s is not None:
-        facts += [*_paired(cost), Fact("has paid", _paid(cost))]
-    if cost.dispatch_s is not None:
-        facts.append(
-            Fact(
-                "overhead per step",
-                format_seconds(cost.dispatch_s),
-                "look-ups, guards and wrappers around compiled code",
-            )
-        )
-    if cost.observing_s is not None:
-        facts.append(Fact("of it recording", format_seconds(cost.observing_s)))
-    if report.error is not None:
-        facts.append(_error(report.error))
-    phases = sorted(cost.phases_s.items(), key=lambda item: -item[1])
-    total = sum(cost.phases_s.values()) or 1.0
-    body = [(name, format_seconds(spent), percent(spent / total)) for name, spent in phases if spent > 0]
-    how = "Each phase counts its own time, without the phases inside of it; together they are the time in which the program waited for the compiler."
-    return Section(
-        "compiling",
-        "What compiling costs",
-        facts,
-        Table(("phase", "time", "share"), body) if body else None,
-        how,
-    )
-
-
-def _paired(cost: CompileCost) -> list[Fact]:
-    """The ratio that the headline tells, and of which measurement it is."""
-    if cost.ratio is None:
-        return []
-    if cost.ci_low is None or cost.ci_high is None:
-        return [Fact("paired with eager", "not known yet", "too few steps of each ran in turn")]
-    told = (cost.ratio, cost.ci_low, cost.ci_high)
-    text = (
-        format_ratio(*told) if cost.outcome in {"faster", "slower"} else f"{cost.outcome}: {_its_time(*told)}"
-    )
-    return [Fact("paired with eager", text, "both in turn; the steady steps above are medians of each")]
-
-
-def _paid(cost: CompileCost) -> str:
-    if cost.break_even_steps is not None:
-        return f"after {counted(cost.break_even_steps, 'step')}"
-    return "not known yet" if cost.outcome in {"undecided", "faster"} else "never, as measured"
-
-
-def _error(error: OutputError) -> Fact:
-    if error.mismatch is not None:
-        return Fact("against eager", error.mismatch)
-    verdict = (
-        "within tolerance" if error.within_tolerance else f"beyond the tolerance of {error.tolerance:.0e}"
-    )
-    return Fact(
-        "against eager",
-        f"largest difference {error.max_abs:.2g}, relative {error.max_rel:.2g}, cosine {error.cosine:.6f}",
-        verdict,
     )
 
 
@@ -399,7 +316,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     _recompile_table,
     _evaluation,
     _mode_costs,
-    _compiling,
+    compile_costs.compiling,
     _levers,
     _runtime,
     _guards,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyrometer.rules.audit.record import Basis, Deduction
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.overlap import stands_within
 from pyrometer.rules.ranking import promise
 
 WEIGHT = 0.5
@@ -20,12 +21,14 @@ WEIGHT = 0.5
 more than two points either way."""
 
 MOST = 0.75
-"""Of a step that one finding counts for: whether four or ten times as fast is possible no prediction tells apart."""
+BEYOND = 0.25
+"""What is saved of a step beyond three quarters counts for a quarter: whether four or ten times as fast is possible predictions hardly tell
+apart, but what wastes all of a step stands below what wastes most of it."""
 
 WRONG = 0.2
 """For what makes results wrong or memory run out, where the share that was measured is not larger."""
 
-UNMEASURED = 0.03
+UNMEASURED = 0.05
 """For an item that fails on what nothing of the run measures."""
 
 REMARK = 0.01
@@ -70,15 +73,15 @@ def deduct(
         items: the item of each breach, which takes what is not measured once.
         case: whose step and peak costs are shares of.
     """
-    counted: dict[str, float] = {}
+    counted: list[tuple[Finding, float]] = []
     charged: set[str] = set()
     deductions = []
     for breach, item in zip(breaches, items, strict=True):
         finding, code = breach.finding, breach.finding.code
         share, basis = _share(breach, case)
         if basis in ("step", "peak"):
-            before = max((counted.get(other, 0.0) for other in finding.overlaps), default=0.0)
-            counted[code] = max(share, before, counted.get(code, 0.0))
+            before = max((taken for other, taken in counted if _same_cost(other, finding, case)), default=0.0)
+            counted.append((finding, max(share, before)))
             taken = WEIGHT * (share - before) / (1 - WEIGHT * before) if share > before else 0.0
         else:
             taken = 0.0 if item in charged or finding.overlaps else share
@@ -98,6 +101,14 @@ def deduct(
     return deductions
 
 
+def _same_cost(other: Finding, finding: Finding, case: Case) -> bool:
+    """Whether what one finding counts is part of what another does: it overlaps, or stands within the other's loop."""
+    if other.code in finding.overlaps:
+        return True
+    first, second = other.where, finding.where
+    return stands_within(first, second, case.modules) or stands_within(second, first, case.modules)
+
+
 def _share(breach: Breach, case: Case) -> tuple[float, Basis]:
     finding = breach.finding
     cost, gain = finding.cost, finding.advice.gain
@@ -109,7 +120,7 @@ def _share(breach: Breach, case: Case) -> tuple[float, Basis]:
     if cost is None and gain is None:
         return UNMEASURED, "unmeasured"
     in_time = (gain is not None and gain.ratio_low is not None) or (cost is not None and cost.bytes is None)
-    return min(MOST, measured), "step" if in_time else "peak"
+    return measured - (1 - BEYOND) * max(0.0, measured - MOST), "step" if in_time else "peak"
 
 
 def _saved(finding: Finding, case: Case) -> float:

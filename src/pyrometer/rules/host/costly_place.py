@@ -69,7 +69,7 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-STAYS = 0.25
+STAYS = 0.2
 """Of what the place takes, at worst: a step seldom needs all of it, and seldom nothing."""
 
 OF_NETWORKS: frozenset[LeafKind] = frozenset({"operator", "backward", "allocation", "data"})
@@ -90,7 +90,17 @@ SELDOM = frozenset(
 ALGEBRA = ("aten::linalg_", "aten::_linalg_")
 """Begin the names of decompositions and solvers, of which the same holds."""
 
-BY_KIND: dict[LeafKind, str] = {
+CONVERSIONS = frozenset(
+    f"torch.{name}" for name in words("tensor as_tensor asarray Tensor FloatTensor DoubleTensor LongTensor")
+)
+"""Calls that make a tensor of other objects."""
+
+OF_CONVERSIONS = (
+    "Making a tensor of a list or tuple reads it object by object, and arrays within it number by number: make one array of it first "
+    "(`torch.from_numpy(np.stack(arrays))`; `torch.stack` for tensors), or keep the data in one array or tensor from the beginning and index that."
+)
+BY_KIND = {
+    "conversion": OF_CONVERSIONS,
     "synchronisation": "Read values seldom and many at once: keep them in tensors and read one tensor at the end of the step or every N steps.",
     "garbage": "Let Python collect seldom: `gc.freeze()` after set-up, `gc.disable()` around the steps with a `gc.collect()` every N of them, "
     "and no `gc.collect()` in the step.",
@@ -135,7 +145,7 @@ def explain(case: Case) -> Iterator[Finding]:
             cost=case.cost_of(share, "samples of the host's time in the lines of the function"),
             gain=removal(profile, share, stays=STAYS),
             confidence="medium",
-            advice=BY_KIND.get(_dearest(leaves), OTHERWISE),
+            advice=_advice(leaves),
         )
 
 
@@ -183,16 +193,20 @@ def _is_seldom(op: str) -> bool:
 def _is_told(leaf: HostLeaf, spoken_of: frozenset[LeafKind]) -> bool:
     """Whether a leaf is none of a network's own operators, and of no kind that another rule speaks of."""
     if leaf.kind in OF_NETWORKS:
-        return _is_seldom(f"aten::{leaf.name.rpartition('.')[2]}") or leaf.name.startswith("torch.linalg.")
+        return (
+            leaf.name in CONVERSIONS
+            or _is_seldom(f"aten::{leaf.name.rpartition('.')[2]}")
+            or leaf.name.startswith("torch.linalg.")
+        )
     return leaf.kind not in spoken_of
 
 
-def _dearest(leaves: list[HostLeaf]) -> LeafKind:
-    """The kind with the most time."""
-    totals: dict[LeafKind, float] = defaultdict(float)
+def _advice(leaves: list[HostLeaf]) -> str:
+    """What to do about the kind with the most time."""
+    totals: dict[str, float] = defaultdict(float)
     for leaf in leaves:
-        totals[leaf.kind] += leaf.seconds_per_step
-    return max(totals, key=lambda kind: totals[kind])
+        totals["conversion" if leaf.name in CONVERSIONS else leaf.kind] += leaf.seconds_per_step
+    return BY_KIND.get(max(totals, key=lambda kind: totals[kind]), OTHERWISE)
 
 
 def _spent_ns(case: Case, op: LineOp) -> int:

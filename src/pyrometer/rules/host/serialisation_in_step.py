@@ -43,7 +43,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.host.profile import HostLine
+    from pyrometer.host.profile import HostLine, LeafKind
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
@@ -67,9 +67,16 @@ BY_KIND = {
 }
 
 
-def _advice(line: HostLine) -> str:
-    """What to do about what takes the most of a line."""
-    return BY_KIND[next(leaf.kind for leaf in line.leaves if leaf.kind in SERIALISATION)]
+STAYS = {"json": 0.5}
+"""Part of its time that is left at worst: text that each request brings is read by a faster library, if at all."""
+
+SELDOM_STAYS = 0.15
+"""Of other kinds, which need not be done in each step."""
+
+
+def _dearest_kind(line: HostLine) -> LeafKind:
+    """What takes the most of a line."""
+    return next(leaf.kind for leaf in line.leaves if leaf.kind in SERIALISATION)
 
 
 @RULE.in_evidence("host")
@@ -77,11 +84,12 @@ def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, SERIALISATION, case.limit(RULE, "min_share"))
     if spent is not None:
+        kind = _dearest_kind(spent.line)
         yield spending_finding(
             RULE,
             case,
             spent,
             what="Serialising or copying objects",
-            stays=0.15,
-            advice=_advice(spent.line),
+            stays=STAYS.get(kind, SELDOM_STAYS),
+            advice=BY_KIND[kind],
         )

@@ -59,7 +59,7 @@ RULE = declare(
         Limit("min_share", 0.1, "of the step: less does not repay a second optimizer"),
         Limit(
             "min_untouched",
-            10,
+            4,
             "rows for each that a step looks up: with fewer, sparse gradients save little",
         ),
     ),
@@ -81,11 +81,11 @@ def explain(case: Case) -> Iterator[Finding]:
     program, trace = case.program, case.trace
     if program is None or trace is None or program.optimizer is None or not program.trainable_parameters:
         return
-    ids = _looked_up(program)
+    least = case.limit(RULE, "min_untouched")
     tables = [
         module
         for module in program.modules
-        if _is_sparse_in_truth(module, program, ids * case.limit(RULE, "min_untouched"))
+        if _is_sparse_in_truth(module, program, least * _looked_up(case, module, program))
     ]
     if not tables:
         return
@@ -96,6 +96,7 @@ def explain(case: Case) -> Iterator[Finding]:
     if share < case.limit(RULE, "min_share"):
         return
     table = max(tables, key=lambda module: module.num_parameters)
+    ids = _looked_up(case, table, program)
     rows, place = int(table.settings.get("num_embeddings") or 0), _place(case, table)
     is_plain = program.optimizer.type_name == "SGD" and not program.optimizer.settings.get("momentum")
     yield RULE.finding(
@@ -122,8 +123,16 @@ def explain(case: Case) -> Iterator[Finding]:
     )
 
 
-def _looked_up(program: Program) -> int:
-    """Whole numbers that a step is given: no step looks up more rows."""
+def _looked_up(case: Case, table: ModuleFact, program: Program) -> int:
+    """Rows that a step looks up: as its values tell, else no more than the whole numbers that it is given."""
+    rows = (table.settings.get("num_embeddings"), table.settings.get("embedding_dim"))
+    seen = [
+        fact.looked_up
+        for fact in (case.dataflow.lookups if case.dataflow is not None else [])
+        if (fact.rows, fact.width) == rows and fact.looked_up
+    ]
+    if seen:
+        return round(max(seen))
     total = 0
     for tensor in program.inputs:
         count = 1

@@ -192,6 +192,7 @@ def _on_cpu(case: Case, trace: RankReport) -> Iterator[Finding]:
     place = place_of_operator(case, op)
     yield RULE.finding(
         severity="info",  # a chance, and no fault: what it brings depends on the casts, and results change
+        scope="general",
         message=f"Matrix products in float32 take {format_percent(share)} of the time, mostly {op}{spoken(place)}, and this "
         "processor has instructions for bfloat16.",
         where=place,

@@ -57,7 +57,7 @@ RULE = declare(
     doc=__doc__,
     severity="warning",
     fix_class="exact",
-    limits=(Limit("min_share", 0.08, "of the step: less does not repay a change"),),
+    limits=(Limit("min_share", 0.05, "of the step: less does not repay a change"),),
 )
 
 
@@ -82,7 +82,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 case,
                 fact.share,
                 "removal: the operators whose gradients nobody reads; at best with what their memory costs",
-                best=1.5,
+                best=1.4,
             ),
             confidence="high",
             advice="Ask only for what is read: `torch.autograd.grad(loss, inputs)` instead of `loss.backward()`, or `requires_grad_(False)` on the parts "

@@ -52,6 +52,7 @@ from pyrometer.advice import sentence
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.host.patterns.rounds import operators_below
 from pyrometer.rules.kernels.patterns.better import Better
 from pyrometer.rules.kernels.patterns.operators import callers_of, cost_of, index_of, same_function
 from pyrometer.rules.kernels.patterns.wasteful_patterns import PATTERNS, Pattern
@@ -150,7 +151,9 @@ def explain(case: Case) -> Iterator[Finding]:
         node, (best, worst) = hit.better.node, hit.pattern.left
         op = max(hit.pattern.ops, key=lambda name: any(top_op.name == name for top_op in line.top_ops))
         place = Place(file=hit.module.path, line=node.lineno, function=line.function, op=op)
-        known = untraced(case, max(share, whole_share(case, hit.pattern.ops, line)))
+        known = untraced(
+            case, max(share, whole_share(case, hit.pattern.ops, line), _with_backward(case, hit, line))
+        )
         yield RULE.finding(
             message=f"The program {hit.pattern.what}{spoken(place)}, and that takes {format_percent(share)} of the time.",
             where=place,
@@ -169,6 +172,15 @@ def explain(case: Case) -> Iterator[Finding]:
             rewrite=rewritten(hit.module, _edits(hit)),
             resource=f"op:{op}",
         )
+
+
+def _with_backward(case: Case, hit: Found, line: LineTotal) -> float:
+    """The part of the function that its pattern is of the operators, with as much of the function's backward pass."""
+    assert case.trace is not None
+    operators = operators_below(case.trace, line, line.function)
+    whole_ns = sum(node.self_ns for node in operators)
+    own_ns = sum(node.self_ns for node in operators if node.name in hit.pattern.ops)
+    return 0.0 if not whole_ns else min(1.0, own_ns / whole_ns * line.self_ns / max(case.trace.span_ns, 1))
 
 
 def _taken(case: Case, hit: Found) -> tuple[LineTotal | None, float]:

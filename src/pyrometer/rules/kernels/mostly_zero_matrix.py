@@ -94,9 +94,9 @@ def explain(case: Case) -> Iterator[Finding]:
             gain=removed(
                 case,
                 fact.share,
-                "removal: the products; at worst half of them stays as sparse ones",
+                "removal: the products; at worst a third of them stays as sparse ones",
                 best=0.95,
-                worst=0.5,
+                worst=0.65,
             ),
             confidence="high" if fact.one_hot else "medium",
             advice=ONE_HOT if fact.one_hot else SPARSE,

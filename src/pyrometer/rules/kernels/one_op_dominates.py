@@ -91,7 +91,7 @@ LAYERS = re.compile(
 LOUD = 0.4
 """Share of the time from which on an operator of no layer is more than a remark."""
 
-STAYS = 0.25
+STAYS = 0.2
 """Of an operator of no layer at worst: another one does what is needed of it."""
 
 READS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"})

@@ -50,7 +50,7 @@ RULE = declare(
     doc=__doc__,
     severity="warning",
     fix_class="semantic",
-    limits=(Limit("min_share", 0.1, "of the step: less does not repay a change"),),
+    limits=(Limit("min_share", 0.05, "of the step: less does not repay a change"),),
 )
 
 

@@ -120,7 +120,7 @@ def in_trace(case: Case) -> Iterator[Finding]:
             links=[f"/trace/call_tree/{spent.node}"],
             cost=case.cost_of(spent.share, "time of the operator and of what it calls, in the trace"),
             gain=untraced(case, spent.share).gain(
-                "removal of the copies; at worst whoever reads the view loses as much, or half of the clones are needed",
+                "removal of the copies; at worst whoever reads the view loses as much, or half of the clones or casts are needed",
                 worst=cause.sure,
             ),
             confidence="medium",

@@ -18,6 +18,9 @@ from pyrometer.trace.jobs.summary import RankFailure, RankSummary
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
 
+SMALL_BYTES = 4 << 20
+"""All files together, packed or not: starting processes takes about a second of each, reading so much no longer."""
+
 T = TypeVar("T")
 Outcome: TypeAlias = "RankSummary | RankFailure"
 
@@ -122,6 +125,23 @@ class ProcessExecutor:
                     except BrokenProcessPool:
                         lost += [task, *running.values(), *left]
                         return
+
+
+def executor_for(paths: Sequence[Path], workers: int | None = None) -> Executor:
+    """Where to reduce these files: here where they are few or small, for a process takes longer to start than to read those.
+
+    Args:
+        paths: one file per rank.
+        workers: processes; by default as many as cores and files allow, 1 for none beside this one.
+
+    Raises:
+        InputError: fewer than one worker.
+    """
+    if workers is None and sum(path.stat().st_size for path in paths if path.is_file()) < SMALL_BYTES:
+        return SerialExecutor()
+    pool = ProcessExecutor(workers)
+    pool.workers = min(pool.workers, len(paths))
+    return SerialExecutor() if pool.workers == 1 else pool
 
 
 def usable_cores() -> int:

@@ -9,7 +9,7 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.jobs.clocks import ClockOffset, align, estimate_clocks
-from pyrometer.trace.jobs.executor import Executor, Outcome, ProcessExecutor, SerialExecutor, usable_cores
+from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
 from pyrometer.trace.jobs.job import Job, Prefetch, RankRow
 from pyrometer.trace.jobs.matching import Matched, match_calls
 from pyrometer.trace.jobs.pipeline import find_pipelines
@@ -29,7 +29,7 @@ def read_job(
 
     Args:
         paths: one file per rank.
-        workers: processes; by default as many as cores and files allow, 1 for none beside this one.
+        workers: processes; by default as many as cores and files allow, and none beside this one for small files; 1 for none.
         executor: where to reduce the files instead.
 
     Raises:
@@ -38,10 +38,7 @@ def read_job(
     listed = [Path(path) for path in paths]
     if not listed:
         raise InputError("no trace files were given; pass one per rank, such as rank*.json.gz")
-    if executor is None:
-        workers = min(workers or usable_cores(), len(listed))
-        executor = SerialExecutor() if workers == 1 else ProcessExecutor(workers)
-    job = merge_ranks(executor.map_ranks(listed, reduce_rank))
+    job = merge_ranks((executor or executor_for(listed, workers)).map_ranks(listed, reduce_rank))
     if not job.ranks:
         first = job.failures[0]
         raise InputError(f"none of the {len(listed)} files could be used; {first.path}: {first.message}")

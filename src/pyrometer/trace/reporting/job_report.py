@@ -10,7 +10,7 @@ import msgspec
 
 from pyrometer.errors import InputError
 from pyrometer.record import Record
-from pyrometer.trace.jobs.executor import Executor, ProcessExecutor, usable_cores
+from pyrometer.trace.jobs.executor import Executor, executor_for
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import merge_ranks
 from pyrometer.trace.jobs.reduce import reduce_rank
@@ -54,15 +54,14 @@ def report_files(
     Args:
         paths: one file per rank.
         strict: refuse damaged files.
-        executor: where to read the files; by default here for one, in a pool of processes for several.
+        executor: where to read the files; by default here for small ones, in a pool of processes for large ones.
 
     Raises:
         InputError: no file could be used, or `strict` met damage.
     """
     if executor is None and len(paths) == 1:  # nothing is left if it fails, so that its own error tells most
         return report_trace(read_trace(paths[0], strict=strict))
-    executor = executor or ProcessExecutor(min(usable_cores(), len(paths)))
-    outcomes = list(executor.map_ranks(paths, digest))
+    outcomes = list((executor or executor_for(paths)).map_ranks(paths, digest))
     digests = [outcome for outcome in outcomes if isinstance(outcome, Digest)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, RankFailure)]
     if not digests or (strict and failures):

@@ -8,25 +8,20 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-from torch.utils import _pytree as pytree
-
-from pyrometer.bench.clock import clock_for
 from pyrometer.bench.memory import MemoryMeter, meter_for
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
-from pyrometer.quantity import Seconds
-from pyrometer.record import from_json, to_json
+from pyrometer.record import to_json
 from pyrometer.tuning.shapes.axes import Dims, Sizes, declare_axes, parameters_of
 from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError, Reference, copied
 from pyrometer.tuning.shapes.fitting import Fitting, start_from
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
-from pyrometer.tuning.shapes.learning import given_plan, learn_plan
+from pyrometer.tuning.shapes.learning import first_plan, learn_plan
 from pyrometer.tuning.shapes.masks import Mask, masking_for
+from pyrometer.tuning.shapes.passes import device_of, run_backward, timed
 from pyrometer.tuning.shapes.policy import policy_from
 from pyrometer.tuning.shapes.record import BucketPlan, BucketStatistics
-from pyrometer.tuning.shapes.sample import Shapes, read_sample, sizes_in
+from pyrometer.tuning.shapes.sample import Shapes
 from pyrometer.tuning.shapes.signature import signature_of
 from pyrometer.tuning.shapes.store import Bucket, BucketStore
 from pyrometer.tuning.shapes.tally import Tally
@@ -124,7 +119,7 @@ class ShapeBuckets:
         self._meter = meter
         self._lock = threading.Lock()
         self._tally = Tally()
-        self._plan = self._first_plan(sample, plan)
+        self._plan = first_plan(self.axes, self.policy, sample, plan)
 
     @property
     def plan(self) -> BucketPlan | None:
@@ -185,7 +180,7 @@ class ShapeBuckets:
                     call = self._fitting.resized((args, kwargs), sizes)
                     output = self._call_bucket(call, sizes, edges, traffic=False)
                     if backward:
-                        _run_backward(self.model, output)
+                        run_backward(self.model, output)
         finally:
             state.restore()
         return self.statistics()
@@ -224,26 +219,6 @@ class ShapeBuckets:
         """What happened so far."""
         with self._lock:
             return self._tally.statistics(self._store, self.axes)
-
-    def _first_plan(self, sample: Any, plan: Any) -> BucketPlan | None:
-        if plan is not None and self.axes.edges:
-            raise InputError("plan: the edges are given in dims already; give one of them")
-        if sample is not None and plan is not None:
-            raise InputError("sample and plan: give one of them; a plan is what is learned from a sample")
-        if plan is not None:
-            known = plan if isinstance(plan, BucketPlan) else _read_plan(plan)
-            names = tuple(axis.name for axis in known.axes)
-            if names != self.axes.names:
-                raise InputError(
-                    f"plan: is for {', '.join(names)}, but dims declare {', '.join(self.axes.names)}"
-                )
-            return known
-        if sample is None:
-            return given_plan(self.axes, {}) if self.axes.edges else None
-        calls = read_sample(sample) if isinstance(sample, (str, Path)) else sample
-        if self.axes.edges:
-            return given_plan(self.axes, sizes_in(self.axes, calls))
-        return learn_plan(self.axes, sizes_in(self.axes, calls), self.policy)
 
     def _learned(self, number: int) -> BucketPlan | None:
         """The plan, once enough calls were seen."""
@@ -328,7 +303,7 @@ class ShapeBuckets:
     def _run(self, bucket: Bucket, padded: CallArguments) -> Any:
         if len(bucket.times_s) >= NUM_TIMED:
             return bucket.graph.call(*padded[0], **padded[1])
-        output, seconds = _timed(bucket.graph.call, padded)
+        output, seconds = timed(bucket.graph.call, padded)
         bucket.times_s.append(seconds)
         return output
 
@@ -368,9 +343,9 @@ class ShapeBuckets:
         return output
 
     def _compile(self, bucket: Bucket, padded: CallArguments, *, traffic: bool) -> Any:
-        meter = self._meter or meter_for(_device(padded))
+        meter = self._meter or meter_for(device_of(padded))
         before = meter.current()
-        (output, num_graphs), bucket.compile_s = _timed(self._first_call(bucket), padded)
+        (output, num_graphs), bucket.compile_s = timed(self._first_call(bucket), padded)
         if self._breaks is None:
             whole = num_graphs == 1
             if not whole:
@@ -459,38 +434,3 @@ def broken_note(num_graphs: int) -> str:
         else "functions behind a break share torch's recompile limit, since this torch cannot keep them apart"
     )
     return f"the model has graph breaks, so that every bucket compiles {num_graphs} graphs; {apart}"
-
-
-def _timed(function: Callable[..., Any], padded: CallArguments) -> tuple[Any, Seconds]:
-    clock = clock_for(_device(padded))
-    clock.synchronize()
-    start = clock.host_ns()
-    output = function(*padded[0], **padded[1])
-    clock.synchronize()
-    return output, (clock.host_ns() - start) * 1e-9
-
-
-def _device(call: CallArguments) -> torch.device:
-    return next(leaf.device for leaf in pytree.tree_leaves(call) if isinstance(leaf, torch.Tensor))
-
-
-def _run_backward(model: Callable[..., Any], output: Any) -> None:
-    """Run a backward pass whose gradients go nowhere."""
-    outputs = [
-        leaf.sum()
-        for leaf in pytree.tree_leaves(output)
-        if isinstance(leaf, torch.Tensor) and leaf.requires_grad
-    ]
-    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
-    wanted = [parameter for parameter in parameters if parameter.requires_grad]
-    if outputs and wanted:
-        torch.autograd.grad(outputs, wanted, allow_unused=True)
-
-
-def _read_plan(path: str | Path) -> BucketPlan:
-    try:
-        return from_json(BucketPlan, Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(
-            f"plan {path}: cannot be read ({error}); legal is a file that save() wrote"
-        ) from error

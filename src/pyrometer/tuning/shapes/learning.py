@@ -4,16 +4,57 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 
 from pyrometer.errors import InputError
+from pyrometer.record import from_json
 from pyrometer.tuning.shapes.axes import Axes, Sizes
 from pyrometer.tuning.shapes.grid import plan_each, plan_grid
 from pyrometer.tuning.shapes.planning import plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
 from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan
+from pyrometer.tuning.shapes.sample import Shapes, read_sample, sizes_in
+
+
+def first_plan(
+    axes: Axes,
+    policy: BucketPolicy,
+    sample: str | Path | Iterable[Shapes] | None = None,
+    plan: BucketPlan | str | Path | None = None,
+) -> BucketPlan | None:
+    """The plan that is given, learned from a sample, or made of edges given by hand; None where calls are to be learned from.
+
+    Raises:
+        InputError: more than one of these, a plan of other sizes, or a file that cannot be read.
+    """
+    if plan is not None and axes.edges:
+        raise InputError("plan: the edges are given in dims already; give one of them")
+    if sample is not None and plan is not None:
+        raise InputError("sample and plan: give one of them; a plan is what is learned from a sample")
+    if plan is not None:
+        known = plan if isinstance(plan, BucketPlan) else _read_plan(plan)
+        names = tuple(axis.name for axis in known.axes)
+        if names != axes.names:
+            raise InputError(f"plan: is for {', '.join(names)}, but dims declare {', '.join(axes.names)}")
+        return known
+    if sample is None:
+        return given_plan(axes, {}) if axes.edges else None
+    calls = read_sample(sample) if isinstance(sample, (str, Path)) else sample
+    if axes.edges:
+        return given_plan(axes, sizes_in(axes, calls))
+    return learn_plan(axes, sizes_in(axes, calls), policy)
+
+
+def _read_plan(path: str | Path) -> BucketPlan:
+    try:
+        return from_json(BucketPlan, Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"plan {path}: cannot be read ({error}); legal is a file that save() wrote"
+        ) from error
 
 
 def learn_plan(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy) -> BucketPlan:

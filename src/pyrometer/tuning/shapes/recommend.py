@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from pyrometer.advice import Advice, Gain
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.conclusion import conclude
 from pyrometer.bench.comparison.decision import DecisionRule
@@ -22,7 +21,7 @@ from pyrometer.bench.comparison.trial import Trial, open_sides
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measure import Progress
 from pyrometer.errors import InputError
-from pyrometer.quantity import Seconds, format_percent, format_ratio, format_seconds
+from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.tuning.shapes.axes import Axes, Dims, Sizes, declare_axes
 from pyrometer.tuning.shapes.buckets import DETECT, ShapeBuckets
 from pyrometer.tuning.shapes.checking import CallArguments, PaddingError
@@ -31,6 +30,7 @@ from pyrometer.tuning.shapes.learning import given_plan, learn_plan, volume, wit
 from pyrometer.tuning.shapes.masks import NAMES, Mask
 from pyrometer.tuning.shapes.planning import measured_cost, plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
+from pyrometer.tuning.shapes.recommendation import advice_of
 from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan, EdgePlan, ShapeStrategies, StrategyResult
 from pyrometer.tuning.shapes.sample import Shapes, inputs_like, read_sample, sizes_in, varying_dims
 from pyrometer.tuning.shapes.strategies import (
@@ -51,16 +51,6 @@ from pyrometer.workload.failure import described
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.inputs import as_arguments
 from pyrometer.workload.workload import Workload
-
-SKETCHES = {
-    "eager": None,
-    "dynamic": "torch.compile(model, dynamic=True)",
-    "buckets": "pyrometer.ShapeBuckets(model, dims, plan=found.plan)",
-    "mark_dynamic": "torch._dynamo.mark_dynamic(x, 0)  # each axis whose size varies, before the call",
-    "static": "torch.compile(model, dynamic=False)",
-}
-LEVERS = {"buckets": "shape_buckets", "mark_dynamic": "mark_dynamic"}
-"""What tuning can try by itself."""
 
 STRATEGIES = ("eager", "dynamic", "buckets", "mark_dynamic", "static")
 """In the order in which they are built."""
@@ -257,7 +247,7 @@ class _Study:
         return ShapeStrategies(
             strategies=[self.results[name] for name in STRATEGIES if name in self.results],
             recommended=chosen.name,
-            advice=_advice(chosen, list(self.results.values()), self.request.expected_calls),
+            advice=advice_of(chosen, list(self.results.values()), self.request.expected_calls),
             expected_calls=self.request.expected_calls,
             num_sizes=len(self.seen),
             num_samples=len(shapes),
@@ -353,33 +343,6 @@ class _Study:
         )
 
 
-def recommendation(chosen: StrategyResult, results: list[StrategyResult], expected_calls: int) -> str:
-    """The recommendation with its figures, and what the others would cost.
-
-    >>> fast = StrategyResult(name="buckets", num_graphs=4, compile_s=8.0, step_s=1e-3, total_s=18.0, padding_share=0.1)
-    >>> slow = StrategyResult(name="eager", num_graphs=0, compile_s=0.0, step_s=2e-3, total_s=20.0)
-    >>> recommendation(chosen=fast, results=[slow, fast], expected_calls=10_000)
-    'buckets: 4 graphs in 8.00 s, then 1.00 ms a call (10.0 % padding), 18.0 s for 10000 calls; eager 20.0 s'
-    """
-    parts = [
-        f"{chosen.name}: {chosen.num_graphs} graphs in {format_seconds(chosen.compile_s)}"
-        if chosen.num_graphs
-        else f"{chosen.name}: nothing to compile"
-    ]
-    padding = f" ({format_percent(chosen.padding_share)} padding)" if chosen.padding_share else ""
-    parts.append(f"then {format_seconds(chosen.step_s)} a call{padding}")
-    verdict = chosen.verdict
-    if verdict is not None and verdict.ci_low is not None and verdict.ci_high is not None:
-        parts.append(f"{format_ratio(verdict.ratio, verdict.ci_low, verdict.ci_high)} than eager")
-    parts.append(f"{format_seconds(chosen.total_s)} for {expected_calls} calls")
-    others = [
-        f"{result.name} {format_seconds(result.total_s)}"
-        for result in results
-        if result.name != chosen.name and result.total_s is not None
-    ]
-    return ", ".join(parts) + (f"; {', '.join(others)}" if others else "")
-
-
 def _passing(strategy: Strategy, calls: list[CallArguments]) -> Callable[[], None]:
     return lambda: run_pass(strategy, calls)
 
@@ -426,23 +389,3 @@ def _calls(
             values[name] = torch.full_like(values[name], max(next(iter(sizes_in(axes, [one])))))
         calls.append(axes.replaced(*example, {name: values[name] for name in one}))
     return calls
-
-
-def _advice(chosen: StrategyResult, results: list[StrategyResult], expected_calls: int) -> Advice:
-    verdict = chosen.verdict
-    gain = None
-    if verdict is not None:
-        gain = Gain(
-            ratio_low=verdict.ci_low,
-            ratio_high=verdict.ci_high,
-            measured=True,
-            method="measured against eager",
-        )
-    return Advice(
-        slug=f"shapes-{chosen.name.replace('_', '-')}",
-        title=recommendation(chosen, results, expected_calls),
-        sketch=SKETCHES[chosen.name],
-        fix_class="exact" if chosen.name == "eager" else "tolerance",
-        lever=LEVERS.get(chosen.name),
-        gain=gain,
-    )

@@ -8,11 +8,23 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
 
+class FollowRequest(Record, frozen=True, kw_only=True):
+    """What is told, inside of a script under observation, of everything that begins and ends there."""
+
+    module: Annotated[str, doc("of a library that the script's Python has to have")]
+    name: Annotated[str, doc("a function in it that takes torch and `settings` and returns the follower")]
+    settings: Annotated[dict[str, Any], doc("JSON-friendly; the function's own")] = {}
+    failure: Annotated[str, doc("file that says why there is no follower; missing when there is one")]
+
+
 class HostRequest(Record, frozen=True, kw_only=True):
     """How a script under observation is asked to look where its host is, after the trace."""
 
     path: Annotated[str, doc("where to write what was seen")]
     budget_s: Annotated[Seconds, doc("for sampled steps and those between them")]
+    dataflow: Annotated[
+        FollowRequest | None, doc("what follows values in a few steps before; null where that is not wanted")
+    ] = None
 
 
 class TraceRequest(Record, frozen=True, kw_only=True):
@@ -24,15 +36,6 @@ class TraceRequest(Record, frozen=True, kw_only=True):
     modules: Annotated[bool, doc("a span around each call of a module")] = True
     options: Annotated[dict[str, bool], doc("as torch.profiler.profile takes them")] = {}
     host: Annotated[HostRequest | None, doc("null to leave it at the trace")] = None
-
-
-class FollowRequest(Record, frozen=True, kw_only=True):
-    """What is told, inside of a script under observation, of everything that begins and ends there."""
-
-    module: Annotated[str, doc("of a library that the script's Python has to have")]
-    name: Annotated[str, doc("a function in it that takes torch and `settings` and returns the follower")]
-    settings: Annotated[dict[str, Any], doc("JSON-friendly; the function's own")] = {}
-    failure: Annotated[str, doc("file that says why there is no follower; missing when there is one")]
 
 
 class TracedSteps(Record, frozen=True, kw_only=True):

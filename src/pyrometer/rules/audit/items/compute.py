@@ -65,7 +65,7 @@ COMPUTE = (
     Item(
         code="A301",
         title="Work is vectorised: no Python loop over the batch or the time",
-        rules=("PYR109", "PYR122", "PYR126", "PYR129", "PYR511"),
+        rules=("PYR109", "PYR122", "PYR126", "PYR129", "PYR133", "PYR511"),
         proof=_operators,
         needed="a trace",
     ),

@@ -55,6 +55,9 @@ PYTHON_STAYS = 0.2
 WORK_UNKNOWN = 0.25
 """Of the time in operators, that may be work and not dispatch, where no trace tells."""
 
+MOST_WORK_STAYS = 0.6
+"""Of the time in operators: work on small parts is slower than the same on all of them, and on a busy machine dispatch looks like work."""
+
 CARRIED_STAYS = 0.6
 """Of loops whose rounds depend on each other at worst: only what does not depend goes, or the dispatch within a round."""
 
@@ -138,7 +141,8 @@ class LoopRun(NamedTuple):
     @property
     def stays(self) -> Ratio:
         """Part of its time that is left at worst where its rounds become one."""
-        stays = self.elsewhere + self.operators * self.work + self.by_python * PYTHON_STAYS
+        work = min(self.work, MOST_WORK_STAYS)
+        stays = self.elsewhere + self.operators * work + self.by_python * PYTHON_STAYS
         return min(1.0, max(stays, self.once, CARRIED_STAYS if self.is_carried else 0.0))
 
 
@@ -214,8 +218,14 @@ def _beside_s(profile: HostProfile, loop: HostLoop, found: tuple[Module, Walked]
         return 0.0
     first, last = found[1].lineno, found[1].end_lineno or found[1].lineno
     place = (loop.where.file, loop.where.function, loop.over)
-    same = (other for other in profile.loops if (other.where.file, other.where.function, other.over) == place)
-    return sum(other.total_s for other in same if not first <= (other.where.line or 0) <= last)
+    around = {node.lineno for node in found[0].ancestors(found[1]) if isinstance(node, Walked)}
+    return sum(
+        other.total_s
+        for other in profile.loops
+        if (other.where.file, other.where.function, other.over) == place
+        and other.where.line not in around
+        and not first <= (other.where.line or 0) <= last
+    )
 
 
 def _traced(case: Case, function: tuple[Module, FunctionNode]) -> LineTotal | None:

@@ -94,13 +94,18 @@ def reading_ns(trace: RankReport, where: Located, function: str | None, *, reads
 def work_share(trace: RankReport, where: Located, function: str | None) -> Ratio | None:
     """The part of a function's operators, with those of functions that it calls, that is more than their dispatch; null where unknown."""
     dispatch_ns = trace.launches.host.dispatch_ns
-    children = _children(trace)
-    below = [node for root in frames_of(trace, where, function) for node in _subtree(root, children)]
-    operators = [node for node in below if node.kind == "cpu_op"]
+    operators = operators_below(trace, where, function)
     whole_ns = sum(node.self_ns for node in operators)
     if dispatch_ns is None or not whole_ns:
         return None
     return sum(max(0, node.self_ns - DISPATCHES * dispatch_ns * node.calls) for node in operators) / whole_ns
+
+
+def operators_below(trace: RankReport, where: Located, function: str | None) -> list[TreeNode]:
+    """The operators of a function in the call tree, with those of functions that it calls."""
+    children = _children(trace)
+    below = (node for root in frames_of(trace, where, function) for node in _subtree(root, children))
+    return [node for node in below if node.kind == "cpu_op"]
 
 
 def frames_of(trace: RankReport, where: Located, function: str | None) -> list[TreeNode]:

@@ -28,9 +28,6 @@ MECHANISMS = (INPUT_OUTPUT, SERIALISATION, TEXT, WAITING, RANDOM)
 MOST_NAMES = 3
 MOST_LINES = 5
 
-ERRORS_AT_BEST = 2 / 1.3
-"""Two standard errors, in those that a share is told with."""
-
 LEAST_CERTAIN = 0.03
 """Share of a step that a place has for certain before anything is said of it."""
 
@@ -96,25 +93,21 @@ def loop_around(profile: HostProfile, line: HostLine) -> HostLoop | None:
     )
 
 
-def _error(profile: HostProfile, share: Ratio) -> Ratio:
-    """How far a share may be from what so many samples tell, four times in five."""
-    return 1.3 * math.sqrt(share * (1 - share) / max(profile.samples, 1))
-
-
-def _ticks(profile: HostProfile) -> float:
-    """Intervals in what was sampled: a look after a long call counts for all of them that it took."""
-    return max(profile.samples, profile.steps * profile.step_s / max(profile.interval_s, 1e-9))
-
-
 def is_certain(profile: HostProfile, share: Ratio) -> bool:
     """Whether enough samples show a share: not one or two of a dozen."""
-    return share - 1.5 * _error(profile, share) > LEAST_CERTAIN
+    return share - 1.5 * _error(share, profile.samples) > LEAST_CERTAIN
 
 
 def spread(profile: HostProfile, share: Ratio) -> Share:
-    """A share as well as so many samples tell it: two standard errors more at most, one and a third less at least."""
-    error = 1.3 * math.sqrt(share * (1 - share) / max(_ticks(profile), 1.0))
-    return Share(least=max(0.0, share - error), most=min(1.0, share + ERRORS_AT_BEST * error))
+    """A share as well as its samples tell it: a look after a long call counts for all intervals that the call took."""
+    intervals = profile.steps * profile.step_s / max(profile.interval_s, 1e-9)
+    error = _error(share, max(profile.samples, intervals))
+    return Share(least=max(0.0, share - error), most=min(1.0, share + error))
+
+
+def _error(share: Ratio, number: float) -> Ratio:
+    """How far a share may be from what so many samples tell, four times in five."""
+    return 1.3 * math.sqrt(share * (1 - share) / max(number, 1.0))
 
 
 def removal(profile: HostProfile, share: Ratio, *, stays: Ratio) -> Gain:

@@ -149,7 +149,7 @@ def softmax_before_argmax(module: Module) -> Iterator[Better]:
 
 
 def pairwise_differences(module: Module) -> Iterator[Better]:
-    """`(a[:, None] - b[None]).pow(2).sum(-1)` and `torch.norm(a[:, None] - b[None], dim=-1)`."""
+    """`(a[:, None] - b[None]).pow(2).sum(-1)` and `torch.norm(a[:, None] - b[None], dim=-1)`, also where their parts have names."""
     for call in module.method_calls("sum", "norm"):
         inner, arguments = _subject(module, call, "torch.")
         is_norm = last_name(call.func) == "norm"
@@ -161,14 +161,27 @@ def pairwise_differences(module: Module) -> Iterator[Better]:
         if inner is None or dim is None or module.literal(dim) not in (-1, 2):
             continue
         p = given.pop("p", None)
-        difference = inner if is_norm else _squared(module, inner)
+        difference = _meant(module, inner) if is_norm else _squared(module, inner)
         sides = _broadcast_sides(module, difference)
         if sides is None or (p is not None and module.literal(p) not in (2, "fro")):
             continue
         name = spelled(module, "torch.cdist")
         text = f"{name}({sides[0]}, {sides[1]})"
         known = name is not None and not given and _has_two_dimensions(difference)
+        known = known and difference is not None and _holds(inner, difference)
         yield Better(call, (text if is_norm else f"{text}.square()") if known else "")
+
+
+def _meant(module: Module, node: ast.expr) -> ast.expr:
+    """What a name stands for that is given one value; anything else itself."""
+    if not isinstance(node, ast.Name):
+        return node
+    given = module.assignments(node.id, node)
+    return given[0] if len(given) == 1 and not isinstance(given[0], ast.Name) else node
+
+
+def _holds(whole: ast.expr, part: ast.expr) -> bool:
+    return any(node is part for node in ast.walk(whole))
 
 
 def _has_two_dimensions(difference: ast.expr | None) -> bool:
@@ -183,13 +196,18 @@ def _has_two_dimensions(difference: ast.expr | None) -> bool:
 
 
 def _squared(module: Module, node: ast.expr) -> ast.expr | None:
+    node = _meant(module, node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and module.literal(node.right) == 2:
-        return node.left
+        return _meant(module, node.left)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _meant(module, node.left) if ast.dump(node.left) == ast.dump(node.right) else None
     if isinstance(node, ast.Call):
         x, arguments = _subject(module, node, "torch.")
         name = last_name(node.func)
-        if name == "square" or (name == "pow" and arguments and module.literal(arguments[0]) == 2):
-            return x
+        if x is not None and (
+            name == "square" or (name == "pow" and arguments and module.literal(arguments[0]) == 2)
+        ):
+            return _meant(module, x)
     return None
 
 
@@ -206,6 +224,13 @@ def _broadcast_sides(module: Module, node: ast.expr | None) -> tuple[str, str] |
 
 def _raised(module: Module, node: ast.expr) -> tuple[str, int] | None:
     """A tensor with a dimension put in, and where: `a[:, None]` and `a.unsqueeze(1)` are 1, `b[None]` is 0."""
+    node = _meant(module, node)
+    if (
+        isinstance(node, ast.Call)
+        and last_name(node.func) == "expand"
+        and isinstance(node.func, ast.Attribute)
+    ):
+        node = _meant(module, node.func.value)
     if (
         isinstance(node, ast.Call)
         and last_name(node.func) == "unsqueeze"
@@ -248,7 +273,7 @@ PATTERNS = (
     Pattern("takes a softmax before argmax", "softmax keeps the order, so that argmax of its input is the same",
             frozenset(["aten::softmax", "aten::_softmax"]), (0.39, 0.39), "tolerance", softmax_before_argmax),
     Pattern("makes all differences to sum their squares", "torch.cdist keeps none of them",
-            frozenset(["aten::sub", "aten::pow", "aten::norm", "aten::linalg_vector_norm"]), (0.01, 0.1), "tolerance",
+            frozenset(["aten::sub", "aten::pow", "aten::mul", "aten::sum", "aten::norm", "aten::linalg_vector_norm"]), (0.01, 0.1), "tolerance",
             pairwise_differences),
 )  # fmt: skip
 """Whether a rewrite keeps every digit: sums in another order, ties in another one."""

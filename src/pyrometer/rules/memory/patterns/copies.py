@@ -64,6 +64,7 @@ CAUSES = {
         (*CASTS, "to", "type", "type_as"),
         "Casting a tensor",
         "Compute in the dtype that it has, or cast once where it is made, before the loop.",
+        sure=0.5,
     ),
 }
 """Operators that copy when the user calls them, by name in a trace."""

@@ -1,4 +1,4 @@
-"""Samples the steps of a script as they come by, once the trace is done: one watched, then some sampled and some bare.
+"""Samples the steps of a script as they come by, once the trace is done: some whose values are followed, one watched, then some sampled and some bare.
 
 Steps end where `step_ends` says. What was seen is written when the script ends.
 """
@@ -6,6 +6,7 @@ Steps end where `step_ends` says. What was seen is written when the script ends.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import sys
 from time import perf_counter_ns
@@ -16,6 +17,7 @@ from .host_sampler import HostSampler, fitting_interval_s, tick_cost_ns
 from .host_watch import HostWatch
 from .log import EventLog
 from .step_ends import BETTER, STEP, StepEnds
+from .torch_hooks import compile_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +36,11 @@ class HostSteps:
 
     Args:
         log: where sampled and watched steps are noted.
-        request: `path` of the file to write, and `budget_s` for all sampled and bare steps together.
+        request: `path` of the file to write, `budget_s` for all sampled and bare steps together, and `dataflow`, what follows values, as a request to follow.
         tracer: what records first.
     """
 
-    __slots__ = ("_block_ns", "_ends", "_into", "_last_ns", "_log", "_notes", "_request", "_sampler", "_state", "_steps", "_tracer", "_watch", "bare", "sampled")  # fmt: skip
+    __slots__ = ("_block_ns", "_ends", "_flow", "_into", "_last_ns", "_log", "_notes", "_request", "_sampler", "_state", "_steps", "_tracer", "_watch", "bare", "sampled")  # fmt: skip
 
     def __init__(self, log: EventLog, request: dict[str, Any], tracer: Tracer) -> None:
         self._log = log
@@ -49,6 +51,7 @@ class HostSteps:
         self._steps = 0
         self._sampler: HostSampler | None = None
         self._watch: HostWatch | None = None
+        self._flow: Any = None
         self._notes: list[str] = []
         self._last_ns = 0
         self._block_ns = 0
@@ -58,11 +61,15 @@ class HostSteps:
     def begin(self, kind: int, value: int, subject: Any = None) -> None:
         """Something of this kind begins, on this object."""
         self._tracer.begin(kind, value, subject)
+        if self._state == "followed" and kind == kinds.OPTIMIZER_BEGIN:
+            self._flow.optimizer(subject)
         self._boundary(kind, value)
 
     def end(self, kind: int, value: int = 0, subject: Any = None) -> None:
         """Something of this kind has ended."""
         self._tracer.end(kind, value, subject)
+        if self._state == "followed" and kind == kinds.OPTIMIZER_END:
+            self._flow.optimizer(None)
         self._boundary(kind, value)
 
     def finish(self) -> None:
@@ -84,6 +91,8 @@ class HostSteps:
         self._tracer.detach()
         if self._watch is not None:
             self._watch.end()
+        if self._flow is not None:
+            self._flow.detach()
 
     def _boundary(self, kind: int, value: int) -> None:
         if self._state == "done":
@@ -112,6 +121,11 @@ class HostSteps:
             self._finish_watch()
             self._state = "settling"
             return
+        elif self._state == "followed":
+            self._log.add(kinds.word(kinds.HOST_WATCHED))
+            if not self._flow.next_step():
+                self._state = "between"
+            return
         self._block_ns += spent
         self._choose()
         if self._state == "sampled" and self._sampler is not None:
@@ -122,7 +136,7 @@ class HostSteps:
         if self._state == "waiting":
             if self._tracer.is_done:
                 self._sampler = HostSampler(fitting_interval_s(tick_cost_ns()))
-                self._state = "between"
+                self._state = "followed" if self._follows_values() else "between"
         elif self._state == "between":
             self._begin_watch()
         elif self._state == "settling":
@@ -136,6 +150,19 @@ class HostSteps:
             self._switch("sampled")
         elif self._state == "sampled" and self._block_ns >= SAMPLED_BLOCK_NS:
             self._switch("bare")
+
+    def _follows_values(self) -> bool:
+        """Begin to follow what reads what, with a library that this Python may not have."""
+        wanted = self._request.get("dataflow")
+        if wanted is None or compile_ns() != 0:
+            return False
+        try:
+            make = getattr(importlib.import_module(wanted["module"]), wanted["name"])
+            self._flow = make(sys.modules["torch"], wanted["settings"])
+            return bool(self._flow.next_step())
+        except Exception as error:  # noqa: BLE001 - the script comes first
+            self._notes.append(f"what reads what was not recorded: {error}")
+            return False
 
     def _switch(self, state: str) -> None:
         sampler = self._sampler
@@ -166,6 +193,8 @@ class HostSteps:
             self._log.add(kinds.word(kinds.HOST_WATCHED))
 
     def _let_go(self) -> None:
+        if self._flow is not None:
+            self._flow.stop()
         if self._sampler is not None:
             self._sampler.end()
             self._sampler.close()

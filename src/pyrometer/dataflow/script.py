@@ -1,0 +1,82 @@
+"""Recording what reads what inside of a script under observation, between the ends of its steps."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from pyrometer.dataflow.build import build_report
+from pyrometer.dataflow.recorder import Recorder
+from pyrometer.record import to_json
+
+STEPS = 3
+BUDGET_S = 4.0
+"""After this time no more steps are recorded than two."""
+
+FEWEST = 2
+
+
+def follow_values(_torch: Any, settings: dict[str, Any]) -> StepFlow:
+    """What follows the next steps, and writes what it finds to the file `path` of the settings."""
+    return StepFlow(Path(settings["path"]))
+
+
+class StepFlow:
+    """Records step by step; see `next_step`.
+
+    Args:
+        path: of the report, which is written after the last step.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._recorder = Recorder(time.perf_counter, _settle)
+        self._steps = 0
+        self._open: contextlib.ExitStack | None = None
+        self._began = time.perf_counter()
+        self._pid = os.getpid()
+
+    def next_step(self) -> bool:
+        """A step has ended: record the next one; false once there is no need of another, and what was found is written."""
+        was_open = self._open is not None
+        self.stop()
+        if was_open and (self._steps >= STEPS or self._is_late()):
+            self._path.write_bytes(to_json(build_report(self._recorder.finish())))
+            return False
+        if _get_current_dispatch_mode() is not None:
+            return False  # the script's own mode might end before ours does
+        self._open = contextlib.ExitStack()
+        self._open.enter_context(self._recorder.recording(hooks=False))
+        self._steps += 1
+        return True
+
+    def optimizer(self, stepping: Any) -> None:
+        """This optimizer begins its step; `None`: one has ended it."""
+        if stepping is None:
+            self._recorder.optimizer_ends()
+        else:
+            self._recorder.optimizer_begins(stepping)
+
+    def stop(self) -> None:
+        """Leave torch as it was."""
+        stack, self._open = self._open, None
+        if stack is not None:
+            stack.close()
+
+    def detach(self) -> None:
+        """In a forked child: record no more."""
+        self._recorder.pause()
+
+    def _is_late(self) -> bool:
+        return self._steps >= FEWEST and time.perf_counter() - self._began > BUDGET_S
+
+
+def _settle() -> None:
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
