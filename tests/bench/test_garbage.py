@@ -22,6 +22,7 @@ def nothing_frozen():
     gc.unfreeze()
     yield
     gc.unfreeze()
+    gc.freeze()  # as the tests of a file begin
 
 
 def in_heap(one: object) -> bool:

@@ -52,6 +52,28 @@ def test_matrices_that_are_not_empty_or_are_learnt_are_left_alone(
     assert mostly_zero(flow(step, steps=2)) == []
 
 
+QUERIES = torch.rand(2, 1, 200, 8)
+APART = (torch.arange(200)[:, None] - torch.arange(200)).abs()
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [APART <= 8, torch.zeros(200, 200).masked_fill(APART > 8, float("-inf"))],
+    ids=["truth values", "added"],
+)
+def test_attention_that_its_mask_leaves_little_of_is_found(flow: Flow, mask: torch.Tensor) -> None:
+    step = lambda: functional.scaled_dot_product_attention(QUERIES, QUERIES, QUERIES, attn_mask=mask)  # noqa: E731
+    (fact,) = mostly_zero(flow(step, steps=2))
+    assert fact.masked
+    assert fact.zero_share == pytest.approx(float((APART > 8).float().mean()), abs=0.02)
+
+
+@pytest.mark.parametrize("mask", [APART >= 0, APART <= 60, None], ids=["all", "much", "none"])
+def test_attention_to_a_good_part_is_left_alone(flow: Flow, mask: torch.Tensor | None) -> None:
+    step = lambda: functional.scaled_dot_product_attention(QUERIES, QUERIES, QUERIES, attn_mask=mask)  # noqa: E731
+    assert mostly_zero(flow(step, steps=2)) == []
+
+
 class Reader:
     """Reads batches of sentences, padded to `length` or to the longest."""
 

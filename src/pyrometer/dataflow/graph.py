@@ -29,6 +29,7 @@ class Value:
         base: what was there before, where some of it is left; or what a view shows that no operator made.
         is_leaf: a leaf that wants gradients, such as a parameter.
         zero_share: share of zeros among its elements, by a sample where it is large; `None` where nobody looked.
+        masked_share: share of places that it masks out, where it is the mask of an attention; `None` where nobody looked.
         is_one_hot: each row of a sample holds one element that is not zero, and that is 1.
         constant_tail: columns at the end that hold one value in all rows; `None` where nobody looked.
         distinct: different values in it, where it is an index into a table.
@@ -45,6 +46,7 @@ class Value:
     base: int | None = None
     is_leaf: bool = False
     zero_share: Ratio | None = None
+    masked_share: Ratio | None = None
     is_one_hot: bool = False
     constant_tail: int | None = None
     distinct: int | None = None

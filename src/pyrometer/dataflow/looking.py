@@ -13,6 +13,7 @@ from pyrometer.dataflow.sampling import (
     digest,
     distinct,
     is_one_hot,
+    masked_share,
     zero_share,
 )
 
@@ -27,6 +28,9 @@ PRODUCTS = frozenset(
         "aten::_sparse_addmm",
     }
 )
+ATTENTION = "aten::_scaled_dot_product_"
+"""Begins the names of fused attention; its mask is read after queries, keys and values."""
+
 LOOKUPS = frozenset({"aten::embedding", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"})
 LOSSES = frozenset({"aten::nll_loss_forward", "aten::nll_loss2d_forward"})
 MASKING = frozenset({"aten::mul", "aten::mul_", "aten::where", "aten::masked_fill", "aten::masked_fill_"})
@@ -67,16 +71,22 @@ def look(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor
         return
     if call.name in PRODUCTS:
         _look_at_operands(call, values, tensors)
+    elif call.name.startswith(ATTENTION):
+        _look_at_mask(call, values, tensors)
     elif call.name in LOOKUPS:
         _look_at_indices(call, values, tensors)
     elif call.name in LOSSES:
         target = tensors[call.arguments[1].value]
         call.kept = float((target != call.arguments[4]).float().mean()) if target.numel() else None
     elif call.name in MASKING:
-        for number in call.reads:
-            value = values[number]
-            if value.zero_share is None and not value.is_leaf and value.numel > 1 and number in tensors:
-                value.zero_share = zero_share(tensors[number])
+        _look_at_factors(call, values, tensors)
+
+
+def _look_at_factors(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:
+    for number in call.reads:
+        value = values[number]
+        if value.zero_share is None and not value.is_leaf and value.numel > 1 and number in tensors:
+            value.zero_share = zero_share(tensors[number])
 
 
 def _look_at_operands(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:
@@ -85,6 +95,18 @@ def _look_at_operands(call: Call, values: Sequence[Value], tensors: Mapping[int,
         if value.zero_share is None and value.numel >= LARGE:
             value.zero_share = zero_share(tensors[number])
             value.is_one_hot = value.zero_share >= MOSTLY and is_one_hot(tensors[number])
+
+
+def mask_of(call: Call) -> int | None:
+    """The value that masks an attention; null where none does."""
+    given = [argument for argument in call.arguments if isinstance(argument, Ref)]
+    return given[3].value if call.name.startswith(ATTENTION) and len(given) > 3 else None
+
+
+def _look_at_mask(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:
+    number = mask_of(call)
+    if number is not None and values[number].masked_share is None and values[number].numel >= LARGE:
+        values[number].masked_share = masked_share(tensors[number])
 
 
 def _look_at_indices(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:

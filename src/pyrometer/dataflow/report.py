@@ -36,12 +36,15 @@ class PartlyUsed(Record, frozen=True, kw_only=True):
 
 
 class MostlyZero(Record, frozen=True, kw_only=True):
-    """A matrix that is multiplied densely, and holds next to nothing but zeros."""
+    """A matrix that is multiplied densely, and holds next to nothing but zeros; weights of an attention, where it is masked so."""
 
     where: Annotated[Place, doc("of the product")]
     shape: list[int]
     zero_share: Ratio
     one_hot: Annotated[bool, doc("each row that was looked at holds a single 1")]
+    masked: Annotated[
+        bool, doc("it is the mask of an attention, and these are the places that it leaves out")
+    ] = False
     calls_per_step: float
     seconds_per_step: Annotated[
         Seconds, doc("of the products, of making the matrix, and of their backward pass")

@@ -31,6 +31,17 @@ def zero_share(tensor: torch.Tensor) -> Ratio:
     return 1 - float(torch.count_nonzero(looked)) / max(looked.numel(), 1)
 
 
+def masked_share(mask: torch.Tensor) -> Ratio:
+    """The share of places that the mask of an attention leaves out, in a sample where it is large.
+
+    >>> masked_share(torch.tensor([0.0, float("-inf")])), masked_share(torch.tensor([True, False, False, False]))
+    (0.5, 0.75)
+    """
+    looked = _sample(mask, SAMPLE)
+    lowest = 0 if looked.dtype == torch.bool else torch.finfo(looked.dtype).min / 2
+    return float((looked <= lowest).float().mean()) if looked.numel() else 0.0
+
+
 def is_one_hot(tensor: torch.Tensor) -> bool:
     """Whether each of some rows holds a single 1 and zeros.
 

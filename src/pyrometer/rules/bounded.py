@@ -7,23 +7,22 @@ follow from the experiment.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pyrometer.advice import Gain
+from pyrometer.bench.ceiling import Ceiling
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.spending import spread
 from pyrometer.rules.joining import is_same_file
 from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pyrometer.bench.ceiling import Ceiling
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 OF_THE_PLACE = frozenset({
     "item-in-hot-loop", "copy-to-host-in-hot-loop", "print-tensor-in-hot-loop", "tensor-as-condition", "synchronize-in-hot-loop",

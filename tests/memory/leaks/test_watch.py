@@ -472,6 +472,7 @@ def test_an_exception_in_the_loop_ends_the_watch():
         loop()
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
     assert gc.get_freeze_count() == 0
+    gc.freeze()  # as the tests of a file begin
 
 
 def test_a_model_that_comes_compiled_is_left_compiled():

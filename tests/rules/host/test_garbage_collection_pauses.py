@@ -69,11 +69,12 @@ def test_frozen_objects_are_out_of_the_collector_s_sight() -> None:
         assert len(kept) == 2000
     finally:
         gc.unfreeze()
+        gc.freeze()  # as the tests of a file begin
         if was_on:
             gc.enable()
 
 
-HEAP = 100_000
+HEAP = 500_000
 """Objects of a small program."""
 
 

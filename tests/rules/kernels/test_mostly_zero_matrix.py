@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from waste import case_at
@@ -26,6 +27,18 @@ def test_what_costs_is_told_at_its_line_with_its_share(only: Callable[..., Findi
 
 def test_what_costs_little_is_left_out(findings: Callable[..., list[Finding]]) -> None:
     assert findings("PYR533", case_at("PYR533", 0.04)) == []
+
+
+def test_masked_attention_has_advice_of_its_own(only: Callable[..., Finding]) -> None:
+    case = case_at("PYR533", 0.5)
+    assert case.dataflow is not None
+    masked = [
+        msgspec.structs.replace(fact, masked=True, zero_share=0.9) for fact in case.dataflow.mostly_zero
+    ]
+    flow = msgspec.structs.replace(case.dataflow, mostly_zero=masked)
+    finding = only("PYR533", msgspec.structs.replace(case, dataflow=flow))
+    assert "leaves out 90.0 %" in finding.message
+    assert "unfold" in finding.advice.title
 
 
 def test_an_edge_list_mixes_like_the_matrix(run: Callable[..., dict[str, Any]]) -> None:

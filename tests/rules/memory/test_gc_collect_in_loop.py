@@ -56,7 +56,7 @@ def test_a_collection_whose_result_is_used_has_no_fix(matches):
     assert matches(CODE, loop("gc.collect()"))[0].fix.fix_class == "semantic"
 
 
-HEAP = 100_000
+HEAP = 500_000
 """Objects of a small program."""
 
 

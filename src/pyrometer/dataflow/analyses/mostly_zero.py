@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from pyrometer.dataflow.graph import Call, FlowGraph
-from pyrometer.dataflow.looking import MOSTLY, PRODUCTS
+from pyrometer.dataflow.looking import MOSTLY, PRODUCTS, mask_of
 from pyrometer.dataflow.report import MostlyZero
+
+MASKED_OUT = 0.8
+"""Share of an attention's places that its mask leaves out; a causal mask leaves out half, and fused attention skips these where it is told so."""
 
 MIN_SHARE = 0.02
 """Of the operators' time of a step: less is not told."""
@@ -20,7 +23,12 @@ def mostly_zero(graph: FlowGraph) -> list[MostlyZero]:
     trained = _computed_from_leaves(graph)
     groups: dict[tuple[str | None, int | None], list[tuple[Call, int]]] = defaultdict(list)
     for call in graph.calls:
-        if call.backward or call.optimizer or call.name not in PRODUCTS:
+        if call.backward or call.optimizer:
+            continue
+        mask = mask_of(call)
+        if mask is not None and (graph.values[mask].masked_share or 0.0) >= MASKED_OUT:
+            groups[call.where.file, call.where.line].append((call, mask))
+        if call.name not in PRODUCTS:
             continue
         for number in call.reads:
             value = graph.values[number]
@@ -41,8 +49,9 @@ def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]]) -> MostlyZero:
     return MostlyZero(
         where=first.where,
         shape=list(value.shape),
-        zero_share=value.zero_share or 0.0,
+        zero_share=value.zero_share or value.masked_share or 0.0,
         one_hot=value.is_one_hot,
+        masked=value.masked_share is not None,
         calls_per_step=len(calls) / max(graph.num_steps, 1),
         seconds_per_step=seconds / max(graph.num_steps, 1),
         share=graph.share(seconds),

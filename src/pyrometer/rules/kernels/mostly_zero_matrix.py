@@ -3,7 +3,7 @@
 ## What it does
 Looks at the operands of matrix products in a few recorded steps, large ones in a sample, and tells those of which nine tenths are zeros:
 adjacency matrices, masks of blocks, one-hot rows. What is computed from parameters may be zero today and not tomorrow, and is left
-alone.
+alone. The weights of an attention are zero where its mask leaves places out: fused attention whose mask leaves out four fifths is told, too.
 
 ## Why it costs
 A dense product multiplies every zero. A graph of 2,400 nodes and 21,000 edges has 5.8 million entries, of which 0.4 % count. A one-hot row
@@ -25,7 +25,7 @@ mixed = torch.zeros_like(features).index_add(0, edges[1], messages)
 
 ## Fix safety
 No fix is applied: sums are taken in another order, so that results differ by rounding. Sparse products pay where 95 % or more are zeros; blocks of
-zeros are better left out as blocks.
+zeros are better left out as blocks, and so are those of a mask.
 
 ## References
 - PyTorch, `torch.sparse`: https://docs.pytorch.org/docs/stable/sparse.html
@@ -44,6 +44,8 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
+    from pyrometer.advice import Gain
+    from pyrometer.dataflow.report import MostlyZero
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
@@ -62,6 +64,13 @@ RULE = declare(
 )
 
 ONE_HOT = "Look the rows up instead: `torch.nn.functional.embedding(codes, table)`, where the codes are what became one-hot rows."
+MASKED = (
+    "Compute what the mask keeps: queries in blocks against the keys that they may see (`unfold` of keys and values for a window), or "
+    "`torch.nn.attention.flex_attention` with a block mask, which leaves masked blocks out."
+)
+MASKED_WORST = 0.4
+"""Of masked attention that goes at worst: blocks hold masked places, too, and their operators are not fused."""
+
 SPARSE = (
     "Keep what is not zero: an edge list with `index_add`, or the matrix as `torch.sparse_csr_tensor` where it stays the same; blocks of zeros can be "
     "left out as slices."
@@ -75,30 +84,41 @@ def explain(case: Case) -> Iterator[Finding]:
     assert flow is not None
     for number, fact in enumerate(flow.mostly_zero):
         share = of_step(case, fact.share)
-        if share < case.limit(RULE, "min_share") or fact.zero_share < case.limit(RULE, "min_zeros"):
+        few = fact.zero_share < case.limit(RULE, "min_zeros") and not fact.masked
+        if few or share < case.limit(RULE, "min_share"):
             continue
         place = place_of(case, fact.where)
-        size = " × ".join(f"{size:,}" for size in fact.shape)
         yield RULE.finding(
-            message=f"a dense matrix of {size} with {format_percent(fact.zero_share, 3)} zeros{' (one-hot rows)' if fact.one_hot else ''} is "
-            f"multiplied{spoken(place)}, which takes {format_percent(share)} of the step",
+            message=f"{_shown(fact)}{spoken(place)}, which takes {format_percent(share)} of the step",
             where=place,
             evidence={
                 "share": share,
                 "zero_share": fact.zero_share,
                 "shape": fact.shape,
                 "one_hot": fact.one_hot,
+                "masked": fact.masked,
             },
             links=[f"/dataflow/mostly_zero/{number}"],
             cost=case.cost_of(share, METHOD),
-            gain=removed(
-                case,
-                fact.share,
-                "removal: the products; at worst a third of them stays as sparse ones",
-                best=0.95,
-                worst=0.65,
-            ),
+            gain=_gain(case, fact),
             confidence="high" if fact.one_hot else "medium",
-            advice=ONE_HOT if fact.one_hot else SPARSE,
+            advice=ONE_HOT if fact.one_hot else MASKED if fact.masked else SPARSE,
             resource=f"dense:{place.text}",
         )
+
+
+def _shown(fact: MostlyZero) -> str:
+    size, zeros = " × ".join(f"{size:,}" for size in fact.shape), format_percent(fact.zero_share, 3)
+    if fact.masked:
+        return f"attention computes all places of its mask of {size}, which leaves out {zeros} of them,"
+    return f"a dense matrix of {size} with {zeros} zeros{' (one-hot rows)' if fact.one_hot else ''} is multiplied"
+
+
+def _gain(case: Case, fact: MostlyZero) -> Gain:
+    if fact.masked:
+        told = (
+            "removal: the attention to what the mask leaves out; at worst blocks bring less than half of that"
+        )
+        return removed(case, fact.share, told, best=fact.zero_share, worst=MASKED_WORST * fact.zero_share)
+    told = "removal: the products; at worst a third of them stays as sparse ones"
+    return removed(case, fact.share, told, best=0.95, worst=0.65)

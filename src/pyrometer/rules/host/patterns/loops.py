@@ -46,7 +46,7 @@ FEW_ROUNDS = 16
 
 FEW_NAME = re.compile(
     r"(^|_)(heads?|spks?|speakers?|levels?|scales?|layers?|stages?|depths?|blocks?|codebooks?|quantizers?|streams?|groups?|"
-    r"dims?|ndim|axes|channels?|masks?|decoders?|orders?|directions?|iters?|iterations?|hops?|copies|views?|experts?|branches|stacks?)$"
+    r"dims?|ndim|axis|axes|kernels?|channels?|masks?|decoders?|orders?|directions?|iters?|iterations?|hops?|copies|views?|experts?|branches|stacks?)$"
 )
 """What a handful of rounds is counted by, each with its own parameters more often than not."""
 
@@ -156,7 +156,9 @@ def _walked_by_index(module: Module, loop: Rounds, source: ast.expr) -> str | No
     bounds = [module.literal(arg) for arg in source.args]
     if bounds and all(isinstance(bound, int) and bound <= FEW_ROUNDS for bound in bounds):
         return None
-    if any(FEW_NAME.search(last_name(arg) or "") for arg in source.args):
+    if any(
+        FEW_NAME.search(name) for name in (loop.target.id, *(last_name(arg) or "" for arg in source.args))
+    ):
         return None
     walked = _indexed(module, loop, loop.target.id)
     if walked is None or _may_be_a_part_of_a_list(walked):
