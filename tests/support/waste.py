@@ -66,7 +66,9 @@ def fact(code: str, share: float) -> dict[str, Any]:
             ]
         },
         "PYR317": {
-            "constant_tails": [ConstantTail(**spent, shape=[4, 100], tail=80.0, fewest=70, num_steps=4)]
+            "constant_tails": [
+                ConstantTail(**spent, shape=[4, 100], columns=100, tail=80.0, fewest=70, num_steps=4)
+            ]
         },
     }
     return facts[code]

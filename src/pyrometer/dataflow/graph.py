@@ -33,6 +33,7 @@ class Value:
         masked_share: share of places that it masks out, where it is the mask of an attention; `None` where nobody looked.
         is_one_hot: each row of a sample holds one element that is not zero, and that is 1.
         constant_tail: columns at the end that hold one value in all rows; `None` where nobody looked.
+        columns: of how many these are.
         distinct: different values in it, where it is an index into a table.
         digest: of a sample of its bytes; `None` where none was taken.
         is_escaped: read by something that is no operator, or returned by the step.
@@ -50,6 +51,7 @@ class Value:
     masked_share: Ratio | None = None
     is_one_hot: bool = False
     constant_tail: int | None = None
+    columns: int = 0
     distinct: int | None = None
     digest: int | None = None
     is_escaped: bool = False
@@ -114,6 +116,7 @@ class FlowGraph:
 
     Attributes:
         step_seconds: of all operators of each step.
+        fed: what models were given: the number of the step, and of the value.
         held: storages of parameters, buffers and other tensors of the modules that ran.
         complete: nothing was left out; else nothing can be said of what is never read.
         notes: what could not be followed.
@@ -122,6 +125,7 @@ class FlowGraph:
     calls: list[Call] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     step_seconds: list[Seconds] = field(default_factory=list)
+    fed: list[tuple[int, int]] = field(default_factory=list)
     held: set[int] = field(default_factory=set)
     complete: bool = True
     notes: list[str] = field(default_factory=list)

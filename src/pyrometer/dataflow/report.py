@@ -18,6 +18,7 @@ class Unread(Record, frozen=True, kw_only=True):
     calls_per_step: float
     seconds_per_step: Annotated[Seconds, doc("of these operators, as recorded")]
     share: Annotated[Ratio, doc("of the operators' time of a step")]
+    modules: Annotated[list[str], doc("whose gradients or results these are, the dearest first")] = []
     num_leaves: Annotated[
         int, doc("parameters and other leaves whose gradients these are; 0 for results")
     ] = 0
@@ -53,12 +54,13 @@ class MostlyZero(Record, frozen=True, kw_only=True):
 
 
 class ConstantTail(Record, frozen=True, kw_only=True):
-    """Indices into a table whose last columns hold one value in every row."""
+    """Rows of indices, or sequences of features, whose last columns hold one value in every row."""
 
     where: Annotated[
         Place, doc("where they are made, as far as that is in the step; else where they are looked up")
     ]
     shape: list[int]
+    columns: Annotated[int, doc("along the dimension that is padded")]
     tail: Annotated[float, doc("columns that are constant, on average over the steps")]
     fewest: Annotated[int, doc("in any step")]
     num_steps: int
@@ -73,7 +75,9 @@ class TableLookup(Record, frozen=True, kw_only=True):
     width: int
     looked_up: Annotated[float, doc("different rows in a step, on average")]
     trained: Annotated[bool, doc("it wants gradients")]
-    gradient_share: Annotated[Ratio, doc("its dense gradient, of the operators' time of a step")]
+    gradient_share: Annotated[
+        Ratio, doc("gradients of its size: making and adding them, of the operators' time of a step")
+    ]
 
 
 class Repeated(Record, frozen=True, kw_only=True):
