@@ -104,3 +104,34 @@ def test_rows_of_a_table_are_counted_once(flow: Flow) -> None:
     (fact,) = lookups(flow(Reader(40), steps=2))
     assert (fact.rows, fact.width) == (5_000, 4)
     assert fact.looked_up == pytest.approx(12, abs=2)
+
+
+class Traces(nn.Module):
+    """Reads sequences of features, the channels last or first."""
+
+    def __init__(self, *, channels_first: bool) -> None:
+        super().__init__()
+        self.channels_first = channels_first
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.square().mean((1, 2))
+
+
+@pytest.mark.parametrize("channels_first", [True, False])
+def test_padded_sequences_of_features_are_found_either_way_round(flow: Flow, *, channels_first: bool) -> None:
+    model, turn = Traces(channels_first=channels_first), iter(range(100))
+
+    def step() -> torch.Tensor:
+        x = torch.zeros(4, 50, 3)
+        x[:, : 12 + next(turn) % 4] = 1 + torch.rand(4, 1, 3)
+        return model(x.transpose(1, 2).contiguous() if channels_first else x)  # type: ignore[no-any-return]
+
+    (fact,) = constant_tails(flow(step, steps=4))
+    assert fact.columns == 50
+    assert 34 < fact.tail < 39
+
+
+def test_full_sequences_and_pictures_are_left_alone(flow: Flow) -> None:
+    model = nn.Flatten()
+    assert constant_tails(flow(lambda: model(torch.rand(4, 20, 3)), steps=4)) == []
+    assert constant_tails(flow(lambda: model(torch.zeros(4, 3, 20, 20)), steps=4)) == []

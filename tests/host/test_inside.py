@@ -10,6 +10,7 @@ import threading
 import pytest
 from host_programs import Program, watched
 
+from pyrometer.workload.script.startup._pyrometer_inside import host_sampler
 from pyrometer.workload.script.startup._pyrometer_inside.host_record import host_record
 from pyrometer.workload.script.startup._pyrometer_inside.host_sampler import (
     LONGEST_INTERVAL_S,
@@ -200,3 +201,22 @@ def test_stretches_hold_what_runs_between_two_points(program):
     before = watch.stretches[(*jump, None, 0)]
     names = {list(inner.co_positions())[at // 2][0] for code, at in before if code is inner}
     assert names == {5, 6}
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_the_timer_is_set_once_for_many_steps_and_ticks_between_them_do_not_count(monkeypatch):
+    now, settings = [0], []
+    monkeypatch.setattr(host_sampler, "perf_counter_ns", lambda: now[0])
+    monkeypatch.setattr(host_sampler, "_setitimer", lambda _which, *times: settings.append(times))
+    sampler = HostSampler(1e-3)
+    sampler.open()
+    for _ in range(5):
+        sampler.begin()
+        now[0] += 2_000_000  # two ticks
+        sampler._on_signal(0, sys._getframe())
+        sampler.end()
+        now[0] += 7_000_000
+        sampler._on_signal(0, sys._getframe())
+    sampler.close()
+    assert len(settings) == 2, "set and taken back"
+    assert sum(spent_ns for spent_ns, *_ in sampler.samples) == 10_000_000

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyrometer.dataflow.report import ConstantTail, DataflowReport, MostlyZero, PartlyUsed, Unread
+from pyrometer.dataflow.report import (
+    ConstantTail,
+    DataflowReport,
+    LateLinear,
+    MostlyZero,
+    PartlyUsed,
+    Repeated,
+    Unread,
+)
 from pyrometer.place import Place
 from pyrometer.rules.case import Case
 
@@ -15,7 +23,22 @@ def fact(code: str, share: float) -> dict[str, Any]:
     """What a rule reads, at this share of the operators' time."""
     spent = {"where": LINE, "share": share}
     unread = {**spent, "operators": ["aten::mm"], "calls_per_step": 4, "seconds_per_step": 0.1}
+    again = {**unread, "calls_per_step": 39, "results": 3, "of_line": 1.0}
     facts: dict[str, dict[str, Any]] = {
+        "PYR128": {"repeated": [Repeated(**again, since="step before")]},
+        "PYR534": {
+            "late_linear": [
+                LateLinear(
+                    **spent,
+                    copied=Place(file="model.py", line=9),
+                    by="aten::upsample_nearest2d",
+                    operator="aten::convolution",
+                    distinct=0.25,
+                    seconds_per_step=0.1,
+                )
+            ]
+        },
+        "PYR134": {"repeated": [Repeated(**again, since="same step")]},
         "PYR530": {
             "partly_used": [
                 PartlyUsed(
@@ -43,7 +66,9 @@ def fact(code: str, share: float) -> dict[str, Any]:
             ]
         },
         "PYR317": {
-            "constant_tails": [ConstantTail(**spent, shape=[4, 100], tail=80.0, fewest=70, num_steps=4)]
+            "constant_tails": [
+                ConstantTail(**spent, shape=[4, 100], columns=100, tail=80.0, fewest=70, num_steps=4)
+            ]
         },
     }
     return facts[code]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pyrometer.dataflow.analyses.constant_tails import constant_tails
+from pyrometer.dataflow.analyses.late_linear import late_linear
 from pyrometer.dataflow.analyses.lookups import lookups
 from pyrometer.dataflow.analyses.mostly_zero import mostly_zero
 from pyrometer.dataflow.analyses.partly_used import partly_used
+from pyrometer.dataflow.analyses.repeated import repeated
 from pyrometer.dataflow.analyses.unread import unread
 from pyrometer.dataflow.graph import FlowGraph
 from pyrometer.dataflow.report import DataflowReport
@@ -24,5 +26,7 @@ def build_report(graph: FlowGraph) -> DataflowReport:
         mostly_zero=mostly_zero(graph),
         constant_tails=constant_tails(graph),
         lookups=lookups(graph),
+        repeated=repeated(graph),
+        late_linear=late_linear(graph),
         notes=[*graph.notes, *([] if graph.complete else [INCOMPLETE])],
     )

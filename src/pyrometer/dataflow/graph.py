@@ -24,6 +24,7 @@ class Value:
         number: its index in `FlowGraph.values`.
         storage: number of the memory that it lies in; views have that of their base.
         shape: sizes.
+        layout: offset, sizes and strides in its memory.
         dtype: as torch spells it, without `torch.`.
         maker: the call that wrote it; `None` for what was there before.
         base: what was there before, where some of it is left; or what a view shows that no operator made.
@@ -32,6 +33,7 @@ class Value:
         masked_share: share of places that it masks out, where it is the mask of an attention; `None` where nobody looked.
         is_one_hot: each row of a sample holds one element that is not zero, and that is 1.
         constant_tail: columns at the end that hold one value in all rows; `None` where nobody looked.
+        columns: of how many these are.
         distinct: different values in it, where it is an index into a table.
         digest: of a sample of its bytes; `None` where none was taken.
         is_escaped: read by something that is no operator, or returned by the step.
@@ -49,10 +51,12 @@ class Value:
     masked_share: Ratio | None = None
     is_one_hot: bool = False
     constant_tail: int | None = None
+    columns: int = 0
     distinct: int | None = None
     digest: int | None = None
     is_escaped: bool = False
     is_alive: bool = False
+    layout: tuple[Any, ...] = ()
 
     @property
     def numel(self) -> int:
@@ -112,6 +116,8 @@ class FlowGraph:
 
     Attributes:
         step_seconds: of all operators of each step.
+        fed: what models were given: the number of the step, and of the value.
+        held: storages of parameters, buffers and other tensors of the modules that ran.
         complete: nothing was left out; else nothing can be said of what is never read.
         notes: what could not be followed.
     """
@@ -119,6 +125,8 @@ class FlowGraph:
     calls: list[Call] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     step_seconds: list[Seconds] = field(default_factory=list)
+    fed: list[tuple[int, int]] = field(default_factory=list)
+    held: set[int] = field(default_factory=set)
     complete: bool = True
     notes: list[str] = field(default_factory=list)
 

@@ -89,6 +89,16 @@ def _look_at_factors(call: Call, values: Sequence[Value], tensors: Mapping[int, 
             value.zero_share = zero_share(tensors[number])
 
 
+def look_at_input(value: Value, tensor: torch.Tensor) -> None:
+    """Note how many columns of rows of indices, or places of sequences of features, hold the same value in all rows at their end."""
+    is_sequence = tensor.dim() == 3 if tensor.is_floating_point() else tensor.dim() == 2
+    if value.constant_tail is not None or not is_sequence or not 0 < tensor.numel() <= MOST_COUNTED:
+        return
+    ways = [tensor] if tensor.dim() == 2 else [tensor, tensor.transpose(1, 2)]
+    tails = [(constant_tail(way), way.shape[1]) for way in ways]
+    value.constant_tail, value.columns = max(tails, key=lambda tail: tail[0] / tail[1])
+
+
 def _look_at_operands(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor]) -> None:
     for number in call.reads:
         value = values[number]
@@ -116,5 +126,4 @@ def _look_at_indices(call: Call, values: Sequence[Value], tensors: Mapping[int, 
     value, tensor = values[index.value], tensors[index.value]
     if value.distinct is None and tensor.numel() <= MOST_COUNTED:
         value.distinct = distinct(tensor)
-    if value.constant_tail is None and tensor.dim() == 2 and tensor.numel():
-        value.constant_tail = constant_tail(tensor)
+    look_at_input(value, tensor)

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils import _pytree as pytree
 
 from pyrometer.dataflow.graph import Call, FlowGraph, Ref, Value
-from pyrometer.dataflow.looking import has_memory, look
+from pyrometer.dataflow.looking import has_memory, look, look_at_input
 from pyrometer.dataflow.modes import Escapes, Operators
 from pyrometer.dataflow.operators import is_overwritten, name_of, written
 from pyrometer.place import Place
@@ -100,6 +101,7 @@ class Recorder:
             if hooks
             else []
         )
+        handles.append(register_module_forward_pre_hook(self._fed))
         self.graph.step_seconds.append(0.0)
         try:
             with self._modules.followed(), Escapes(self.escape), Operators(self.saw):
@@ -120,6 +122,7 @@ class Recorder:
 
     def finish(self) -> FlowGraph:
         """The graph, with what is still held after the last step."""
+        self.graph.held = self._held()
         unwanted = self._gradients_of_nobody()
         for address, memory in self._memories.items():
             if address in unwanted or memory.reference.expired():  # type: ignore[no-untyped-call]
@@ -132,8 +135,37 @@ class Recorder:
         self._memories.clear()
         return self.graph
 
+    def _fed(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> None:
+        """Look at what a model is given."""
+        if self._modules.innermost is not None or self._paused:
+            return
+        with self._resting():
+            for tensor in pytree.tree_leaves(args):
+                if has_memory(tensor):
+                    value = self.graph.values[self._value_of(tensor)]
+                    look_at_input(value, tensor)
+                    self.graph.fed.append((len(self.graph.step_seconds) - 1, value.number))
+
     def _know(self, model: torch.nn.Module) -> None:
         self._modules.know(model)
+
+    def _held(self) -> set[int]:
+        """Memory of what belongs to the modules that ran."""
+        tensors = (
+            tensor
+            for part in self._modules.known
+            for tensor in (
+                *part.parameters(recurse=False),
+                *part.buffers(recurse=False),
+                *vars(part).values(),
+            )
+        )
+        addresses = {
+            tensor.untyped_storage()._cdata  # noqa: SLF001 - the address is public nowhere else
+            for tensor in tensors
+            if has_memory(tensor)
+        }
+        return {memory.number for address, memory in self._memories.items() if address in addresses}
 
     def _gradients_of_nobody(self) -> set[int]:
         """Memory of gradients of leaves that none of the optimizers holds, where one made a step."""
@@ -286,7 +318,7 @@ class Recorder:
     def _new(
         self, tensor: torch.Tensor, memory: _Memory, *, maker: int | None = None, base: int | None = None
     ) -> int:
-        is_leaf = maker is None and tensor.requires_grad and tensor.is_leaf
+        is_leaf = tensor.requires_grad and tensor.is_leaf
         if is_leaf:
             self._leaves.setdefault(id(tensor), weakref.ref(tensor))
         value = Value(
@@ -297,6 +329,7 @@ class Recorder:
             maker=maker,
             base=base,
             is_leaf=is_leaf,
+            layout=_key_of(tensor),
         )
         self.graph.values.append(value)
         return value.number

@@ -18,6 +18,7 @@ class Unread(Record, frozen=True, kw_only=True):
     calls_per_step: float
     seconds_per_step: Annotated[Seconds, doc("of these operators, as recorded")]
     share: Annotated[Ratio, doc("of the operators' time of a step")]
+    modules: Annotated[list[str], doc("whose gradients or results these are, the dearest first")] = []
     num_leaves: Annotated[
         int, doc("parameters and other leaves whose gradients these are; 0 for results")
     ] = 0
@@ -53,12 +54,13 @@ class MostlyZero(Record, frozen=True, kw_only=True):
 
 
 class ConstantTail(Record, frozen=True, kw_only=True):
-    """Indices into a table whose last columns hold one value in every row."""
+    """Rows of indices, or sequences of features, whose last columns hold one value in every row."""
 
     where: Annotated[
         Place, doc("where they are made, as far as that is in the step; else where they are looked up")
     ]
     shape: list[int]
+    columns: Annotated[int, doc("along the dimension that is padded")]
     tail: Annotated[float, doc("columns that are constant, on average over the steps")]
     fewest: Annotated[int, doc("in any step")]
     num_steps: int
@@ -73,7 +75,39 @@ class TableLookup(Record, frozen=True, kw_only=True):
     width: int
     looked_up: Annotated[float, doc("different rows in a step, on average")]
     trained: Annotated[bool, doc("it wants gradients")]
-    gradient_share: Annotated[Ratio, doc("its dense gradient, of the operators' time of a step")]
+    gradient_share: Annotated[
+        Ratio, doc("gradients of its size: making and adding them, of the operators' time of a step")
+    ]
+
+
+class Repeated(Record, frozen=True, kw_only=True):
+    """Results that were there already: computed again from the same values by the same operators."""
+
+    where: Annotated[Place, doc("of the dearest operator")]
+    since: Annotated[
+        Literal["same step", "step before"],
+        doc(
+            "whether the step itself computed them before, or the one before, of constants and the model's own values"
+        ),
+    ]
+    operators: Annotated[list[str], doc("the dearest first")]
+    results: Annotated[int, doc("different ones")]
+    calls_per_step: Annotated[float, doc("of the dearest operator that were needless")]
+    seconds_per_step: Annotated[Seconds, doc("of the needless operators, with their backward pass")]
+    of_line: Annotated[Ratio, doc("of what all operators of the line take")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
+class LateLinear(Record, frozen=True, kw_only=True):
+    """A map that treats places alike, of values that are mostly copies."""
+
+    where: Place
+    copied: Annotated[Place, doc("where the copies are made")]
+    by: Annotated[str, doc("the operator that makes them")]
+    operator: Annotated[str, doc("that maps")]
+    distinct: Annotated[Ratio, doc("share of the places that are no copies")]
+    seconds_per_step: Annotated[Seconds, doc("for the others")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
 
 
 class DataflowReport(Record, frozen=True, kw_only=True):
@@ -87,4 +121,6 @@ class DataflowReport(Record, frozen=True, kw_only=True):
     mostly_zero: list[MostlyZero] = []
     constant_tails: list[ConstantTail] = []
     lookups: list[TableLookup] = []
+    repeated: list[Repeated] = []
+    late_linear: list[LateLinear] = []
     notes: Annotated[list[str], doc("what could not be followed")] = []

@@ -36,8 +36,9 @@ SAMPLED_BLOCK_S = 0.06
 
 MOST_OVERHEAD = 0.035
 FEWEST_BLOCKS = 3
-RECENT_BLOCKS = 8
 """Of either kind, by which it is judged whether looks are too dear."""
+
+FASTEST_GROWTH = 2.0
 
 LONGEST_GROWTH = 4
 """Times that the interval may become longer while steps run."""
@@ -121,6 +122,7 @@ class _Run:
         self._notes: list[str] = []
         self._sampler: HostSampler | None = None
         self._longest_ns = 0
+        self._judged = 0
 
     def samples(self) -> HostSamples:
         watch = None
@@ -168,9 +170,12 @@ class _Run:
 
     def _relent(self, sampler: HostSampler) -> None:
         """Look less often where that lengthens steps by more than it may."""
-        recent = self._overheads()[-RECENT_BLOCKS:]
-        if len(recent) >= FEWEST_BLOCKS and median(recent) > MOST_OVERHEAD:
-            sampler.interval_ns = min(sampler.interval_ns * 5 // 4, self._longest_ns)
+        since = self._overheads()[self._judged :]
+        if len(since) < FEWEST_BLOCKS or median(since) <= MOST_OVERHEAD:
+            return
+        growth = min(FASTEST_GROWTH, median(since) / MOST_OVERHEAD)
+        sampler.interval_ns = min(int(sampler.interval_ns * growth), self._longest_ns)
+        self._judged += len(since)
 
     def _sampled_block(self, sampler: HostSampler) -> None:
         sampler.open()

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio
+from pyrometer.rules.kernels.patterns.operators import own_share
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
+
+OPERATORS = frozenset({"operator", "backward", "allocation"})
+"""Kinds of leaves of the host's profile in which operators run."""
 
 METHOD = "time of the operators in steps whose values were followed"
 BESIDE = 1.2
@@ -16,8 +20,17 @@ BESIDE = 1.2
 
 
 def of_step(case: Case, share: Ratio) -> Ratio:
-    """A share of the operators' time as one of the step: Python, data and waiting are no operators."""
-    flow, step_s = case.dataflow, case.step_s
+    """A share of the operators' time as one of the step: Python, data and waiting are no operators.
+
+    Samples or the trace tell both from the same steps, so that a busy machine lengthens both; recorded operators would be set
+    against steps of another minute.
+    """
+    flow, step_s, trace = case.dataflow, case.step_s, case.trace
+    if case.host is not None:
+        spent = sum(leaf.seconds_per_step for leaf in case.host.leaves if leaf.kind in OPERATORS)
+        return share * case.host.share(spent)
+    if trace is not None and trace.top_ops:
+        return share * min(1.0, sum(own_share(trace, op) for op in trace.top_ops))
     if flow is None or not step_s:
         return share
     return share * min(1.0, flow.step_operator_s / step_s)

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
+from waste import case_at
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
@@ -62,6 +64,23 @@ def test_statements_of_sizes_and_buffers_are_counted_together(
     counted = round((finding.cost.share if finding.cost else 0) * 10)
     assert counted == 7  # 8 to 11, of which 11 counts twice, 25 and 26
     assert "register_buffer" in finding.advice.title
+
+
+def test_lines_that_were_seen_to_compute_what_the_step_before_did_count_as_well(
+    sampled: Sampled, only: Callable[..., Finding]
+) -> None:
+    line = 24  # of which the source alone does not tell
+    flow = case_at(CODE, 0.5).dataflow
+    assert flow is not None
+    place = msgspec.structs.replace(flow.repeated[0].where, file="train.py", line=line)
+    fact = msgspec.structs.replace(flow.repeated[0], where=place, of_line=0.5)
+    case = sampled(TABLES, {line: {"operator torch": 0.9}})
+    finding = only(
+        CODE, msgspec.structs.replace(case, dataflow=msgspec.structs.replace(flow, repeated=[fact]))
+    )
+    assert finding.where.line == line
+    assert finding.cost is not None
+    assert finding.cost.share == pytest.approx(0.45)
 
 
 @pytest.mark.parametrize("line", [24, 27, 28, 29])

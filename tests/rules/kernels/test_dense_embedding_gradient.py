@@ -13,6 +13,8 @@ from torch import nn
 from torch.nn import functional
 
 from pyrometer.bench.measurement import PhaseTime
+from pyrometer.dataflow.report import DataflowReport, TableLookup
+from pyrometer.place import Place
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.workload.training import Training
@@ -105,3 +107,24 @@ def test_the_sparse_optimizer_touches_only_rows_that_were_looked_up(
     made["optimizer"].step()
     changed = (made["items"].weight.detach() != before).any(dim=1).nonzero().flatten()
     assert changed.tolist() == [3, 5]
+
+
+def followed(seen: Case, looked_up: float, share: float) -> Case:
+    """The same where the steps' values were followed."""
+    lookup = TableLookup(
+        where=Place(), rows=20_000, width=8, looked_up=looked_up, trained=True, gradient_share=share
+    )
+    flow = DataflowReport(num_steps=4, calls_per_step=9, step_operator_s=1.0, lookups=[lookup])
+    return msgspec.structs.replace(seen, dataflow=flow)
+
+
+def test_rows_are_counted_and_gradients_timed_where_values_are_known(
+    dense: Case, findings: Any, only: Callable[..., Finding]
+) -> None:
+    quiet = in_phase(dense, share=0.0)
+    finding = only(CODE, followed(quiet, 20, share=0.5))
+    assert finding.evidence["looked_up"] == 20
+    assert finding.cost is not None
+    assert finding.cost.share is not None
+    assert 0.2 < finding.cost.share <= 0.5  # of the operators' part of the step
+    assert findings(CODE, followed(in_phase(dense), 9_000, share=0.5)) == []  # nearly half of the table

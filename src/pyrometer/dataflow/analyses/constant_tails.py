@@ -1,8 +1,9 @@
-"""Batches of indices that are padded to a length that none of their rows reaches."""
+"""Batches that are padded to a length that none of their rows reaches."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from pyrometer.dataflow.graph import Call, FlowGraph, Ref
 from pyrometer.dataflow.looking import LOOKUPS
@@ -17,32 +18,51 @@ MIN_TAIL = 0.2
 
 
 def constant_tails(graph: FlowGraph) -> list[ConstantTail]:
-    """Lookups whose last columns are constant in nearly every step."""
-    lookups: dict[tuple[str | None, int | None, int], list[Call]] = defaultdict(list)
+    """What lookups and models are given whose last columns are constant in every step."""
+    given: dict[tuple[str | None, int | None, int], list[tuple[int, int, Place]]] = defaultdict(list)
+    for step, number, place in (*_looked_up(graph), *_fed(graph)):
+        columns = graph.values[number].columns
+        if columns >= FEWEST_COLUMNS:
+            given[place.file, place.line, columns].append((step, number, place))
+    found = [_tail(graph, each) for each in given.values()]
+    return _once([tail for tail in found if tail is not None])
+
+
+def _looked_up(graph: FlowGraph) -> Iterator[tuple[int, int, Place]]:
     for call in graph.calls:
         index = call.argument(1)
-        if call.backward or call.name not in LOOKUPS or not isinstance(index, Ref):
-            continue
-        value = graph.values[index.value]
-        if value.constant_tail is not None and len(value.shape) > 1 and value.shape[1] >= FEWEST_COLUMNS:
-            lookups[call.where.file, call.where.line, value.shape[1]].append(call)
-    found = [_tail(graph, calls) for calls in lookups.values()]
-    return [tail for tail in found if tail is not None]
+        if not call.backward and call.name in LOOKUPS and isinstance(index, Ref):
+            yield call.step, index.value, call.where
 
 
-def _tail(graph: FlowGraph, calls: list[Call]) -> ConstantTail | None:
-    values = [graph.values[call.arguments[1].value] for call in calls]
+def _fed(graph: FlowGraph) -> Iterator[tuple[int, int, Place]]:
+    """Sequences of features, with the place of who reads them first."""
+    for step, number in graph.fed:
+        readers = graph.readers[number]
+        if len(graph.values[number].shape) == 3 and readers:
+            yield step, number, graph.calls[readers[0]].where
+
+
+def _once(tails: list[ConstantTail]) -> list[ConstantTail]:
+    """Of several tables that are given the same rows the first."""
+    by_place = {(tail.where.file, tail.where.line, tuple(tail.shape)): tail for tail in reversed(tails)}
+    return list(reversed(by_place.values()))
+
+
+def _tail(graph: FlowGraph, given: list[tuple[int, int, Place]]) -> ConstantTail | None:
+    values = [graph.values[number] for _, number, _ in given]
     tails = [value.constant_tail or 0 for value in values]
-    columns, mean = values[0].shape[1], sum(tails) / len(tails)
-    steps = len({call.step for call in calls})
-    if mean < MIN_TAIL * columns or steps < graph.num_steps or _is_one_batch(tails, graph):
+    columns, mean = values[0].columns, sum(tails) / len(tails)
+    steps = len({step for step, _, _ in given})
+    if mean < MIN_TAIL * columns or steps < max(graph.num_steps, 2) or not all(tails):
         return None
     seconds = sum(
         call.seconds for call in graph.calls if _has_columns(graph, call, columns, values[0].shape[0])
     )
     return ConstantTail(
-        where=_made(graph, values[0].number) or calls[0].where,
+        where=_made(graph, values[0].number) or given[0][2],
         shape=list(values[0].shape),
+        columns=columns,
         tail=mean,
         fewest=min(tails),
         num_steps=graph.num_steps,
@@ -62,11 +82,6 @@ def _made(graph: FlowGraph, number: int) -> Place | None:
         if before is None:
             return place
         value = graph.values[before]
-
-
-def _is_one_batch(tails: list[int], graph: FlowGraph) -> bool:
-    """Whether too little was seen."""
-    return graph.num_steps < 2 or not all(tails)
 
 
 def _has_columns(graph: FlowGraph, call: Call, columns: int, rows: int) -> bool:

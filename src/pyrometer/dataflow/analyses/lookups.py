@@ -11,8 +11,6 @@ from pyrometer.dataflow.report import TableLookup
 LARGE_TABLE = 1_000
 """Rows of a table that is told."""
 
-DENSE_GRADIENTS = frozenset({"aten::embedding_dense_backward", "aten::_embedding_bag_dense_backward"})
-
 
 def lookups(graph: FlowGraph) -> list[TableLookup]:
     """Large tables, each with the rows that the steps look up, the largest first."""
@@ -30,10 +28,9 @@ def _lookup(graph: FlowGraph, calls: list[Call]) -> TableLookup:
     table = graph.values[calls[0].arguments[0].value]
     distinct = sum(graph.values[call.arguments[1].value].distinct or 0 for call in calls)
     gradients = [
-        graph.calls[other].seconds
-        for call in calls
-        for other in graph.backward_of.get(call.number, ())
-        if graph.calls[other].name in DENSE_GRADIENTS
+        call.seconds
+        for call in graph.calls
+        if call.backward and any(graph.values[value].shape == table.shape for value in call.writes)
     ]
     return TableLookup(
         where=calls[0].where,
@@ -41,5 +38,5 @@ def _lookup(graph: FlowGraph, calls: list[Call]) -> TableLookup:
         width=table.shape[-1],
         looked_up=distinct / max(graph.num_steps, 1),
         trained=table.is_leaf,
-        gradient_share=graph.share(sum(gradients)),
+        gradient_share=graph.share(sum(gradients)) if table.is_leaf else 0.0,
     )

@@ -83,6 +83,11 @@ def _unread(graph: FlowGraph, what: str, spent: Spent) -> Unread:
     for call, part in spent:
         by_name[call.name] += part * call.seconds
         by_line[call.caller or call.where if what == "gradients" else call.where] += part * call.seconds
+    by_module: dict[str, float] = defaultdict(float)
+    for call, part in spent:
+        module = (graph.calls[call.forward] if call.forward is not None else call).where.module
+        if module:
+            by_module[module] += part * call.seconds
     seconds = sum(by_name.values())
     where = max(by_line, key=lambda place: by_line[place])
     judged = sum(graph.step_seconds[:steps])
@@ -93,6 +98,7 @@ def _unread(graph: FlowGraph, what: str, spent: Spent) -> Unread:
         calls_per_step=len(spent) / steps,
         seconds_per_step=seconds / steps,
         share=min(1.0, seconds / judged) if judged > 0 else 0.0,
+        modules=sorted(by_module, key=lambda name: -by_module[name])[:3],
         num_leaves=_leaves(graph, (call for call, _ in spent)) if what == "gradients" else 0,
     )
 

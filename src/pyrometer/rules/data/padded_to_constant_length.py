@@ -1,8 +1,8 @@
 """Batches are padded to a length that none of their rows reaches.
 
 ## What it does
-Looks at the indices that embeddings are given in a few recorded steps, and tells those whose last columns hold one and the same value
-in every row: padding that the longest sample of the batch does not need.
+Looks at the indices that embeddings are given in a few recorded steps, and at the sequences of features that models are given, and tells those whose last
+places hold one and the same value in every row: padding that the longest sample of the batch does not need.
 
 ## Why it costs
 Padded places pass through every layer like data; attention grows with their square. With reviews of at most 64 words padded to 192, two thirds of
@@ -64,14 +64,14 @@ def explain(case: Case) -> Iterator[Finding]:
     flow = case.dataflow
     assert flow is not None
     for number, fact in enumerate(flow.constant_tails):
-        columns = fact.shape[1]
+        columns = fact.columns
         padding = fact.tail / columns
         share = of_step(case, fact.share) * padding
         if share < case.limit(RULE, "min_share"):
             continue
         place = place_of(case, fact.where)
         yield RULE.finding(
-            message=f"rows of {columns} indices{spoken(place)} end in the same value from column {columns - fact.tail:.0f} on, in all rows of a batch: "
+            message=f"rows of {columns} places{spoken(place)} end in the same value from place {columns - fact.tail:.0f} on, in all rows of a batch: "
             f"padding that no row of it needs takes {format_percent(share)} of the step",
             where=place,
             evidence={

@@ -3,7 +3,8 @@
 ## What it does
 Finds statements in code that runs once per step which work on tensors, and whose operands are sizes, constants, settings and buffers:
 position tables, causal and banded masks, grids of anchors, normalised adjacency matrices; in an inference what is made of
-parameters alone, too. It speaks where their lines take a good
+parameters alone, too. Where the values of some steps were followed, it also knows the lines whose operators computed the same in the
+step before. It speaks where their lines take a good
 part of the step, by samples of the host's time.
 
 ## Why it costs
@@ -54,10 +55,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.quantity import format_percent
+from pyrometer.quantity import Seconds, format_percent
 from pyrometer.rules.host.patterns.fixed import Fixed
 from pyrometer.rules.host.patterns.spending import MOST_LINES, is_certain, removal
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.joining import is_same_file, module_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -83,11 +84,13 @@ RULE = declare(
 def explain(case: Case) -> Iterator[Finding]:
     """Such statements, where their lines take time; together, since one change mends them all."""
     assert case.host is not None
-    lines = [line for module in case.modules for line in _lines(case, module)]
-    share = case.host.share(sum(line.own_s for line in lines))
-    if not lines or share < case.limit(RULE, "min_share") or not is_certain(case.host, share):
+    lines = {id(line): (line, line.own_s) for module in case.modules for line in _lines(case, module)}
+    lines = {id(line): (line, spent_s) for line, spent_s in _followed(case)} | lines
+    spent = sorted(lines.values(), key=lambda each: -each[1])
+    share = case.host.share(sum(spent_s for _, spent_s in spent))
+    if not spent or share < case.limit(RULE, "min_share") or not is_certain(case.host, share):
         return
-    dearest = max(lines, key=lambda line: line.own_s)
+    dearest = spent[0][0]
     place, function = place_of(case, dearest.where), dearest.where.function
     module = module_of(dearest.where.file, case.modules)
     text = "" if module is None else one_line(module.lines[(dearest.where.line or 1) - 1].strip())
@@ -95,7 +98,7 @@ def explain(case: Case) -> Iterator[Finding]:
         message=f"the same tensors are computed anew in each step{spoken(place)} and takes {format_percent(share)} of it, "
         f"most in `{text}`",
         where=place,
-        evidence={"share": share, "lines": [line.where.text for line in lines[:MOST_LINES]]},
+        evidence={"share": share, "lines": [line.where.text for line, _ in spent[:MOST_LINES]]},
         links=[f"/host/lines/{case.host.lines.index(dearest)}"],
         cost=case.cost_of(share, "samples of the host's time in these lines"),
         gain=removal(case.host, share, stays=0.15),
@@ -103,6 +106,19 @@ def explain(case: Case) -> Iterator[Finding]:
         advice=f"Compute it once: in `__init__`, for the largest size, with `self.register_buffer(…, persistent=False)`, and take a slice of it in "
         f"{f'`{function}`' if function else 'the step'}; or put it into a function of the sizes and the device under `functools.lru_cache`.",
     )
+
+
+def _followed(case: Case) -> Iterator[tuple[HostLine, Seconds]]:
+    """Lines whose operators are known to compute what the step before did, of nothing that a step is given; with what that takes."""
+    assert case.host is not None
+    facts = case.dataflow.repeated if case.dataflow is not None else []
+    for fact in facts:
+        for line in case.host.lines:
+            same = line.where.line == fact.where.line and is_same_file(
+                line.where.file or "", fact.where.file or ""
+            )
+            if same and fact.since == "step before":
+                yield line, line.own_s * fact.of_line
 
 
 def _lines(case: Case, module: Module) -> Iterator[HostLine]:

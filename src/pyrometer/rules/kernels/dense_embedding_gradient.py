@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
+from pyrometer.rules.flowing import of_step
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
@@ -92,7 +93,7 @@ def explain(case: Case) -> Iterator[Finding]:
     numbers = sum(module.num_parameters for module in tables)
     update = phase_share(case, "optimizer", unknown=0.0) * numbers / program.trainable_parameters
     zeros = sum(op.host_total_ns + op.device_total_ns for op in trace.top_ops if op.name in BACKWARD)
-    share = min(1.0, update + zeros / max(trace.span_ns, 1))
+    share = min(1.0, update + max(zeros / max(trace.span_ns, 1), _seen_share(case, tables)))
     if share < case.limit(RULE, "min_share"):
         return
     table = max(tables, key=lambda module: module.num_parameters)
@@ -121,6 +122,17 @@ def explain(case: Case) -> Iterator[Finding]:
         fix_class="exact" if is_plain else "semantic",
         resource="optimizer",
     )
+
+
+def _seen_share(case: Case, tables: list[ModuleFact]) -> float:
+    """What dense gradients of these tables take of a step, where its values were followed."""
+    sizes = {
+        (table.settings.get("num_embeddings"), table.settings.get("embedding_dim")): 0.0 for table in tables
+    }
+    for fact in case.dataflow.lookups if case.dataflow is not None else ():
+        if (fact.rows, fact.width) in sizes:
+            sizes[fact.rows, fact.width] = fact.gradient_share
+    return of_step(case, sum(sizes.values()))
 
 
 def _looked_up(case: Case, table: ModuleFact, program: Program) -> int:

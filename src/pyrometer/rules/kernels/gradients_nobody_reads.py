@@ -48,6 +48,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
+    from pyrometer.dataflow.report import Unread
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
@@ -72,10 +73,15 @@ def explain(case: Case) -> Iterator[Finding]:
             continue
         place = place_of(case, fact.where)
         yield RULE.finding(
-            message=f"the backward pass{spoken(place)} computes gradients of {fact.num_leaves} tensors that are gone before anything reads them: "
+            message=f"the backward pass{spoken(place)} computes gradients{_whose(fact)} that are gone before anything reads them: "
             f"{', '.join(fact.operators[:2])} take {format_percent(share)} of the step for that",
             where=place,
-            evidence={"share": share, "num_leaves": fact.num_leaves, "operators": fact.operators},
+            evidence={
+                "share": share,
+                "num_leaves": fact.num_leaves,
+                "modules": fact.modules,
+                "operators": fact.operators,
+            },
             links=[f"/dataflow/unread/{number}"],
             cost=case.cost_of(share, METHOD),
             gain=removed(
@@ -89,3 +95,10 @@ def explain(case: Case) -> Iterator[Finding]:
             "that are not trained here.",
             resource="backward",
         )
+
+
+def _whose(fact: Unread) -> str:
+    """Whose gradients these are, as far as that is known."""
+    if fact.modules:
+        return f" of {', '.join(f'`{module}`' for module in fact.modules)}"
+    return f" of {fact.num_leaves} tensors" if fact.num_leaves else ""

@@ -66,7 +66,7 @@ def explain(case: Case) -> Iterator[Finding]:
         place = place_of(case, fact.where, op=fact.operators[0])
         yield RULE.finding(
             message=f"what {', '.join(fact.operators[:2])} compute{'s' if len(fact.operators) == 1 else ''}{spoken(place)} is gone before anything "
-            f"reads it, and takes {format_percent(share)} of the step",
+            f"reads it, in each of {flow.num_steps - 1} steps, and takes {format_percent(share)} of the step",
             where=place,
             evidence={"share": share, "operators": fact.operators, "num_steps": flow.num_steps},
             links=[f"/dataflow/unread/{number}"],

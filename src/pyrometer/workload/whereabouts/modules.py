@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torch import nn
@@ -26,6 +26,11 @@ class ModuleStack:
     def innermost(self) -> str | None:
         """The path of the innermost running module; `None` outside of all, empty for a model itself."""
         return self._running[-1][1] if self._running else None
+
+    @property
+    def known(self) -> Iterable[nn.Module]:
+        """All modules of the models that ran."""
+        return self._paths.keys()
 
     def know(self, model: nn.Module) -> None:
         """Name a model's modules by their paths in it."""

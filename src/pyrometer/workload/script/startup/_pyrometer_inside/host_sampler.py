@@ -38,7 +38,7 @@ _signal = signal.signal
 _count_threads = threading.active_count
 _setitimer: Any = getattr(signal, "setitimer", None)
 GOLDEN = 0.6180339887498949
-"""Of an interval, by which the first tick of each step comes later than in the step before."""
+"""Of an interval, by which the first tick comes later than the last time that the timer was set."""
 
 
 def timer_is_free() -> bool:
@@ -72,6 +72,7 @@ class HostSampler:
         self._first_ns = 0
         self._counted = 0
         self._phase = 0.0
+        self._armed_ns = 0
         self._collecting = False
         self._running = False
         self._thread = threading.get_ident()
@@ -105,8 +106,10 @@ class HostSampler:
                 name, plain, ours = self._plain.pop()
                 if getattr(signal, name) is ours:
                     setattr(signal, name, plain)
-            if self._is_ours():
+            if self._armed_ns:
                 _setitimer(signal.ITIMER_REAL, 0.0)
+                self._armed_ns = 0
+            if self._is_ours():
                 _signal(signal.SIGALRM, signal.SIG_DFL)
         if self._ticker is not None and self._ticker is not threading.current_thread():
             self._ticker.join(timeout=1.0)
@@ -137,22 +140,28 @@ class HostSampler:
             setattr(signal, name, ours)
 
     def begin(self) -> None:
-        """A step begins: ticks come from now on."""
+        """A step begins: ticks count from now on.
+
+        The timer runs on from step to step, as to set it takes up to a tenth of a millisecond on a virtual machine.
+        """
+        self._running = self._open
+        if self.by_timer and self._open and not self._is_ours():  # the system would end the program
+            self._give_way()
+            return
+        if not self.by_timer or self._armed_ns != self.interval_ns:
+            self._arm()
+        self._counted = max(0, (perf_counter_ns() - self._first_ns) // self.interval_ns + 1)
+
+    def _arm(self) -> None:
         self._phase = (self._phase + GOLDEN) % 1.0
         first_ns = max(2_000, int(self._phase * self.interval_ns))
-        self._counted = 0
-        self._running = self._open
-        if self.by_timer and self._open:
-            if not self._is_ours():  # the system would end the program
-                self._give_way()
-                return
-            _setitimer(signal.ITIMER_REAL, first_ns * 1e-9, self.interval_ns * 1e-9)
         self._first_ns = perf_counter_ns() + first_ns
+        if self.by_timer and self._open:
+            _setitimer(signal.ITIMER_REAL, first_ns * 1e-9, self.interval_ns * 1e-9)
+            self._armed_ns = self.interval_ns
 
     def end(self) -> None:
-        """The step has ended."""
-        if self.by_timer and self._open and self._is_ours():
-            _setitimer(signal.ITIMER_REAL, 0.0)
+        """The step has ended: ticks do not count until the next begins."""
         self._running = False
 
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:

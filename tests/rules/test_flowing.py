@@ -1,0 +1,33 @@
+"""Shares of the recorded operators' time as shares of a step."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pyrometer.dataflow.report import DataflowReport
+from pyrometer.rules.case import Case
+from pyrometer.rules.flowing import of_step, removed
+from recorded import evidence_of
+
+FLOW = DataflowReport(num_steps=3, calls_per_step=1, step_operator_s=0.4)
+
+
+def test_without_more_evidence_all_of_the_step_is_operators() -> None:
+    assert of_step(Case(target="test", dataflow=FLOW), 0.5) == 0.5
+
+
+def test_the_trace_says_what_of_a_step_operators_take() -> None:
+    trace = evidence_of("item_each_step").trace
+    assert trace is not None
+    case = Case(target="test", dataflow=FLOW, trace=trace)
+    told = sum(op.host_share for op in trace.top_ops)
+    assert of_step(case, 0.5) == pytest.approx(0.5 * min(1.0, told))
+    bare = msgspec.structs.replace(case, trace=msgspec.structs.replace(trace, top_ops=[], steps=[]))
+    assert of_step(bare, 0.5) == 0.5
+
+
+def test_a_range_ends_at_what_surely_goes_and_never_below_nothing() -> None:
+    gain = removed(Case(target="test", dataflow=FLOW), 0.95, "removal")
+    assert gain.ratio_low == 0.0
+    assert gain.ratio_high == pytest.approx(1 - 0.75 * 0.95)
