@@ -15,6 +15,7 @@ import torch
 for batch in loader:
     hits = torch.nonzero(model(batch) > 0.5)
     rows = torch.repeat_interleave(features, counts, dim=0)
+    criterion(rows, hits).backward()
 ```
 
 ## Use instead
@@ -25,6 +26,7 @@ import torch
 for batch in loader:
     hits = torch.nonzero_static(model(batch) > 0.5, size=64, fill_value=-1)
     rows = torch.repeat_interleave(features, counts, dim=0, output_size=num_rows)
+    criterion(rows, hits).backward()
 ```
 
 ## Fix safety
