@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -122,6 +123,23 @@ def test_a_loop_around_another_over_the_same_is_not_beside_it(
         for loops in (within, {8: within[8]})
     ]
     assert ranges[0] == ranges[1]
+
+
+def test_where_samples_are_few_the_trace_counts_with_what_the_function_calls(
+    sampled: Sampled, findings: Callable[..., list[Finding]], builder: Any
+) -> None:
+    builder.annotate("ProfilerStep#0", 0.0, 60_000)
+    builder.python("train.py(6): update", 1, 59_000)
+    for i in range(30):
+        builder.python("train.py(20): passes", 10 + i * 1_900, 1_800)
+        for j, op in enumerate(THREE):
+            builder.op(op, 20 + i * 1_900 + j * 590, 580)
+    few = {"operator comparison": 0.2}
+    case = sampled(METER, {9: few}, loops={8: (30.0, few)}, trace=report_rank(builder.read()))
+    assert case.host is not None
+    rough = msgspec.structs.replace(case.host, samples=8)
+    assert findings(CODE, msgspec.structs.replace(case, host=rough))
+    assert not findings(CODE, msgspec.structs.replace(case, host=rough, trace=None))
 
 
 def test_the_advice_gives_the_same_counts(run: Callable[..., dict[str, Any]]) -> None:

@@ -46,10 +46,7 @@ def late_linear(graph: FlowGraph) -> list[LateLinear]:
             continue
         source = _late(graph, call, sources)
         if source is not None:
-            after = sum(graph.calls[other].seconds for other in graph.backward_of.get(call.number, ()))
-            spent[call.where.file, call.where.line].append(
-                (call, source, (1 - _distinct(graph, source)) * (call.seconds + after))
-            )
+            spent[call.where.file, call.where.line].append((call, source, _needless_s(graph, call, source)))
         _follow(graph, call, sources)
     facts = [_fact(graph, each) for each in spent.values()]
     return sorted((fact for fact in facts if fact.share >= MIN_SHARE), key=lambda fact: -fact.share)
@@ -73,6 +70,17 @@ def _late(graph: FlowGraph, call: Call, sources: dict[int, _Source]) -> _Source 
     if operand is None or source is None or not _keeps_channels(call, operand, source):
         return None
     return source if _distinct(graph, source) <= MOST_DISTINCT else None
+
+
+def _needless_s(graph: FlowGraph, call: Call, source: _Source) -> Seconds:
+    """What mapping the copies takes, and copying the channels that the map does away with."""
+    mapped, copied = (
+        each.seconds + sum(graph.calls[other].seconds for other in graph.backward_of.get(each.number, ()))
+        for each in (call, source.copied)
+    )
+    channels = 1 if call.name == "aten::convolution" else -1
+    kept = graph.values[call.writes[0]].shape[channels] / source.value.shape[channels]
+    return (1 - _distinct(graph, source)) * mapped + max(0.0, 1 - kept) * copied
 
 
 def _distinct(graph: FlowGraph, source: _Source) -> Ratio:

@@ -80,6 +80,8 @@ class ShapeBuckets:
     Raises:
         InputError: the declaration, sample, plan or a setting cannot be used.
 
+    >>> import torch
+    >>> from torch import nn
     >>> lengths = [{"input": (n, 4)} for n in (3, 3, 7, 8)]
     >>> buckets = ShapeBuckets(nn.Linear(4, 2), {"input": [0]}, sample=lengths, max_graphs=2, backend="eager")
     >>> buckets(torch.ones(6, 4)).shape, buckets.plan.axes[0].edges

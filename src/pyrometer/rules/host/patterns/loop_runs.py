@@ -14,7 +14,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loops
-from pyrometer.rules.host.patterns.rounds import rounds_of, work_share
+from pyrometer.rules.host.patterns.rounds import frames_of, rounds_of, work_share
 from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, spread
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.host.patterns.suppression import suppressions
@@ -156,14 +156,17 @@ def loop_runs(case: Case, min_share: Ratio) -> list[LoopRun]:
         for number, loop in enumerate(profile.loops)
         if _has_many_rounds(case, loop) and not _suppresses(case, loop)
         for run in [_sampled_run(case, number)]
-        if run.told >= min_share and (is_certain(profile, run.told) or _is_traced(run, min_share))
+        if run.told >= min_share and (is_certain(profile, run.told) or _is_traced(case, run, min_share))
     ]
     return [run for run in runs if not any(_holds(run, other, min_share) for other in runs)]
 
 
-def _is_traced(run: LoopRun, min_share: Ratio) -> bool:
-    """Whether the trace has seen as much in the loop's function, where samples are few."""
-    return run.traced is not None and run.traced.host_share >= min_share and run.operators > 0
+def _is_traced(case: Case, run: LoopRun, min_share: Ratio) -> bool:
+    """Whether the trace has seen as much in the loop's function, with what that calls, where samples are few."""
+    if run.traced is None or case.trace is None or not run.operators:
+        return False
+    below_ns = sum(frame.total_ns for frame in frames_of(case.trace, run.traced, run.traced.function))
+    return max(run.traced.host_share, below_ns / max(case.trace.span_ns, 1)) >= min_share
 
 
 def node_of(case: Case, loop: HostLoop) -> tuple[Module, Walked] | None:
