@@ -26,6 +26,9 @@ FEWEST_ROUNDS = 8
 DISPATCHES = 10
 """What a call on few numbers costs, in calls that compute nothing at all."""
 
+SURELY_WORK = 20
+"""In the same unit: what a call takes above that is no dispatch for certain."""
+
 READING = frozenset(
     ["aten::unbind", "aten::select", "aten::as_strided", "aten::item", "aten::_local_scalar_dense",
      "aten::is_nonzero"]
@@ -92,13 +95,13 @@ def reading_ns(trace: RankReport, where: Located, function: str | None, *, reads
 
 
 def work_share(trace: RankReport, where: Located, function: str | None) -> Ratio | None:
-    """The part of a function's operators, with those of functions that it calls, that is more than their dispatch; null where unknown."""
+    """The part of a function's operators, with those of functions that it calls, that is more than their dispatch for certain; null where unknown."""
     dispatch_ns = trace.launches.host.dispatch_ns
     operators = operators_below(trace, where, function)
     whole_ns = sum(node.self_ns for node in operators)
     if dispatch_ns is None or not whole_ns:
         return None
-    return sum(max(0, node.self_ns - DISPATCHES * dispatch_ns * node.calls) for node in operators) / whole_ns
+    return sum(max(0, node.self_ns - SURELY_WORK * dispatch_ns * node.calls) for node in operators) / whole_ns
 
 
 def operators_below(trace: RankReport, where: Located, function: str | None) -> list[TreeNode]:
