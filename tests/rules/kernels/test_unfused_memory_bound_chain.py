@@ -92,6 +92,33 @@ def chained(builder: Any, shapes: Any, file: str) -> Any:
     return builder
 
 
+PLAIN = "import torch\n\ndef forward(x):\n    return x.exp().tanh().neg()\n"
+LAYER = "import torch\nclass Norm(torch.nn.Module):\n    def forward(self, x):\n        return x.exp().tanh().neg()\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "op", "severity"),
+    [
+        (PLAIN, "aten::sigmoid_backward", "warning"),
+        (PLAIN, "aten::_softmax", "info"),
+        (LAYER, "aten::sigmoid_backward", "info"),
+    ],
+    ids=["a function", "an operator of layers", "a module"],
+)
+def test_what_may_be_layers_of_a_network_is_a_remark(  # noqa: PLR0917
+    builder: Any, shapes: Any, traced: Any, only: Any, source: str, op: str, severity: str
+) -> None:
+    for step in range(4):
+        start = step * 2_500
+        builder.annotate(f"ProfilerStep#{step}", start, 2_450)
+        builder.python("train.py(3): forward", start + 1, 2_400)
+        for i, name in enumerate(("aten::mul", op, "aten::sub", "aten::neg")):
+            builder.op(name, start + i * 500 + 2, 400, **shapes([1024, 1024], [1024, 1024]))
+    finding = only(CODE, traced(builder, source=source))
+    assert op in finding.evidence["operators"]
+    assert finding.severity == severity
+
+
 def test_nothing_is_to_be_written_into_a_file_of_a_library(
     builder: Any, shapes: Any, traced: Any, only: Any
 ) -> None:

@@ -54,6 +54,7 @@ from pyrometer.quantity import counted, format_bytes, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import Located, function_at, module_of
 from pyrometer.rules.kernels.patterns.chains import Chains, chains_of
+from pyrometer.rules.kernels.patterns.layers import LAYERS
 from pyrometer.rules.kernels.patterns.operators import (
     POINTWISE,
     callers_of,
@@ -141,9 +142,7 @@ def _repeated(case: Case, chains: Chains) -> Finding:
     per_step = None if handed is None else handed / case.num_traced_steps
     moved = "" if per_step is None else f" ({format_bytes(per_step)}{case.per_step})"
     return RULE.finding(
-        severity="warning"
-        if chains.operators <= POINTWISE | COPIES
-        else "info",  # layers of a network are nobody's fault
+        severity="info" if _is_networks(case, place, chains.operators) else "warning",
         message=f"{text} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
         f"result{moved} and the next reads it again.",
         where=place,
@@ -162,6 +161,18 @@ def _repeated(case: Case, chains: Chains) -> Finding:
         sketch="model = torch.compile(model)" if _is_foreign(case, place) else None,
         resource=f"pointwise:{place.file}:{place.function}" if place.file else f"pointwise:{drawn(first)}",
     )
+
+
+def _is_networks(case: Case, place: Place, operators: set[str]) -> bool:
+    """Whether a chain may be layers of a network, which are nobody's fault: by its operators; outside of modules, by its large ones."""
+    if operators <= POINTWISE | COPIES:
+        return False
+    function = function_at(place, case.modules)
+    if function is None or operators & (LAYERS - POINTWISE):
+        return True
+    module, node = function
+    owners = (around for around in module.ancestors(node) if isinstance(around, ast.ClassDef))
+    return any(module.classes.is_module(owner) for owner in owners)
 
 
 def _of_one_shape(case: Case, chain: SameShape) -> Finding:
