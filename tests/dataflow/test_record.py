@@ -94,3 +94,11 @@ def test_compiled_programs_are_refused() -> None:
     model = torch.compile(nn.Linear(2, 2), backend="eager")
     with pytest.raises(InputError, match=r"torch\.compile"):
         record_dataflow(Inference(model, torch.ones(1, 2)), warmup=0)
+
+
+def test_the_shortest_of_several_durations_counts() -> None:
+    ends = iter([0.0, 0.0, 5.0, 0.0, 1.0, 0.0, 9.0])
+    x = torch.ones(3)
+    graph = record_dataflow(Call(x.relu), steps=3, budget_s=1e9, clock=lambda: next(ends, 0.0))
+    assert [call.seconds for call in graph.calls] == [1.0] * 3
+    assert graph.step_seconds == [1.0] * 3

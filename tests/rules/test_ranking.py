@@ -183,6 +183,15 @@ def test_what_is_general_is_left_out_where_something_specific_explains_it() -> N
     assert codes([large, general]) == ["PYR109"]  # of the time of one function
 
 
+def test_what_accounts_for_the_cause_of_a_cost_stands_above_both() -> None:
+    module = Module.parse("a.py", "for i in x:\n    f(i)\n    g(i)\n")
+    places = [Place(file="a.py", line=line) for line in (1, 2, 3)]
+    loop = finding("PYR126", where=places[0], scope="mechanism", cost=cost(0.6), gain=gain(0.5, 0.8))
+    operator = finding("PYR516", where=places[1], scope="symptom", cost=cost(0.6), gain=gain(0.3, 0.6))
+    rest = finding("PYR133", where=places[1], scope="general", cost=cost(0.7), gain=gain(0.1, 0.3))
+    assert [f.code for f in ranked([rest, operator, loop], modules=[module])] == ["PYR126", "PYR516"]
+
+
 def test_what_grows_without_an_end_comes_before_all_errors() -> None:
     leak = finding("PYR203", severity="warning", resource="leak:a.py:3")
     collected = finding("PYR216", severity="warning", resource="leak:cycles")

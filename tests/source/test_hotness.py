@@ -342,6 +342,47 @@ def test_reasons_name_the_loop_or_the_function(parse_torch):
     assert step.function.name == "train"
 
 
+def test_decoding_is_told_apart_from_training_and_evaluation_from_both(parse_torch):
+    module = parse_torch(
+        """
+        class Net(nn.Module):
+            def training_step(self, batch, i):
+                here()
+            def validation_step(self, batch, i):
+                here()
+        def write(model: nn.Module, text, steps):
+            for step in range(steps):
+                text = model(text)
+                here()
+        def embed(model: nn.Module, data, size):
+            for start in range(0, len(data), size):
+                model(data[start : start + size])
+                here()
+        """
+    )
+    here = [call for call in module.nodes(ast.Call) if getattr(call.func, "id", "") == "here"]
+    assert [module.hot(call).within for call in here] == ["step", "layer", "round", "step"]
+
+
+def test_what_comes_after_trouble_in_every_case_is_no_step(parse_torch):
+    module = parse_torch(
+        """
+        def train(loader, optimizer):
+            for x in loader:
+                optimizer.step()
+                shrink(x)
+        def shrink(x):
+            if x.size == 1:
+                raise RuntimeError("no memory left")
+            else:
+                warnings.warn("no memory left: half of the batch is tried")
+            here()
+        """
+    )
+    (here,) = [call for call in module.nodes(ast.Call) if getattr(call.func, "id", "") == "here"]
+    assert module.is_rare(here)
+
+
 def test_files_without_torch_have_no_hot_loops(parse):
     module = parse("for x in loader:\n    optimizer.step()\nwhile True:\n    model(x)\n")
     assert [module.hot(call) for call in module.nodes(ast.Call)] == [None, None]

@@ -54,6 +54,9 @@ def train(loader, model, args, scaler):
             here()  # rare
         if model.training:
             here()
+        if overflowed:
+            logger.warning("the gradients overflow")
+            here()  # rare
         step % 100 == 0 and here()  # rare
         y = here() if step % 100 == 0 else 0  # rare
         y = 0 if step % 100 == 0 else here()

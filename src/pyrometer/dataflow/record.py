@@ -16,8 +16,8 @@ from pyrometer.quantity import Seconds
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.workload import Session, Workload
 
-FEWEST = 2
-"""Steps: what one step makes and nobody reads is only known when the next one has passed."""
+FEWEST = 3
+"""Steps: what one step makes and nobody reads is only known when the next one has passed, and of two durations the shorter one counts."""
 
 
 def record_dataflow(
@@ -34,9 +34,9 @@ def record_dataflow(
 
     Args:
         work: what to record.
-        steps: how many steps at most; at least two are run.
+        steps: how many steps at most.
         warmup: steps before, which are not recorded.
-        budget_s: after this time no more steps begin, but for the first two.
+        budget_s: after this time no more steps begin, but for the first three.
         clock: gives seconds.
 
     Raises:
@@ -57,7 +57,7 @@ def record_dataflow(
             with user_code(f"{work.name}: step {number + 1}, before its dataflow is recorded"):
                 session.phased_step(_unmarked)
         recorder = Recorder(clock, _settling(session.device))
-        for number in range(max(FEWEST, steps)):
+        for number in range(steps):
             if number >= FEWEST and clock() - began > budget_s:
                 break
             with user_code(f"{work.name}: step {warmup + number + 1}, whose dataflow is recorded"):

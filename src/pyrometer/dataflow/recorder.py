@@ -20,6 +20,7 @@ from pyrometer.dataflow.graph import Call, FlowGraph, Ref, Value
 from pyrometer.dataflow.looking import has_memory, look, look_at_input
 from pyrometer.dataflow.modes import Escapes, Operators
 from pyrometer.dataflow.operators import is_overwritten, name_of, written
+from pyrometer.dataflow.steadying import steady
 from pyrometer.place import Place
 from pyrometer.workload.whereabouts.autograd_sequence import current_node, last_number
 from pyrometer.workload.whereabouts.lines import site_of
@@ -133,6 +134,7 @@ class Recorder:
                 self.graph.values[memory.last_written].is_alive = True
         self._leaves.clear()
         self._memories.clear()
+        steady(self.graph)
         return self.graph
 
     def _fed(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> None:

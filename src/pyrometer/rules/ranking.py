@@ -53,9 +53,11 @@ def ranked(
     keys = [_key(finding, peak_bytes) for finding in found]
     causes = [_cause(i, found, modules, one_track=one_track) for i in range(len(found))]
     places = list(keys)
-    for symptom, cause in enumerate(causes):
-        if cause is not None:
+    for symptom in range(len(found)):
+        cause = causes[symptom]
+        while cause is not None:  # and what accounts for that: each knows more than the one before
             places[cause] = min(places[cause], keys[symptom])
+            cause = causes[cause]
     order = sorted(
         (i for i, cause in enumerate(causes) if cause is None or found[i].scope != "general"),
         key=lambda i: (places[i], _SCOPE[found[i].scope], keys[i]),

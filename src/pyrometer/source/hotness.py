@@ -23,6 +23,9 @@ MODULE_STEPS = words(
     "training_step validation_step test_step predict_step compute_loss on_train_batch_start on_train_batch_end"
     " on_validation_batch_start on_validation_batch_end"
 )
+TRAINING_STEPS = words("training_step on_train_batch_start on_train_batch_end")
+"""Of these, those in which every wait holds up training: what evaluates, or is a part of a step, needs some of them."""
+
 TRAINER_STEPS = words("training_step prediction_step compute_loss")
 HANDLER_STEPS = words("handle preprocess inference postprocess")
 ROUTES = words("get post put patch websocket route api endpoint")
@@ -129,7 +132,7 @@ class Heat:
         owner = self.module.classes.class_of_method(function)
         if owner is not None:
             per = self.method_runs(owner, function.name)
-            within: Per = "layer" if per == "step" and function.name == "compute_loss" else per or "step"
+            within: Per = "layer" if per == "step" and function.name not in TRAINING_STEPS else per or "step"
             return (
                 Hot(f"the {function.name} of class {owner.name}", None, function, per, within)
                 if per

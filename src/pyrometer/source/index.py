@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from pyrometer.source.words import words
@@ -22,21 +23,35 @@ NEVER_NODES = words(
 """Fields that hold text, flags or the shared markers of operators and contexts."""
 
 
-CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.IfExp: ("body", "test", "orelse"), ast.Constant: ()}
+class Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of a node that may hold nodes, by its type, in the order in which they stand in the text."""
 
-
-def child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a node that may hold nodes, in the order in which they stand in the text."""
-    fields = CHILD_FIELDS.get(kind)
-    if fields is None:
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
         listed = [field for field in kind._fields if field not in NEVER_NODES]
         if kind in {ast.Import, ast.ImportFrom}:
             listed = ["names"]
         if "decorator_list" in listed:
             listed.remove("decorator_list")
             listed.insert(0, "decorator_list")
-        fields = CHILD_FIELDS[kind] = tuple(listed)
-    return fields
+        self[kind] = tuple(listed)
+        return self[kind]
+
+
+CHILD_FIELDS = Fields({ast.IfExp: ("body", "test", "orelse"), ast.Constant: ()})
+
+
+def walk(top: ast.AST) -> Iterator[ast.AST]:
+    """The nodes within a node, itself first, in no special order; twice as fast as `ast.walk`."""
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        yield node
+        for field in CHILD_FIELDS[node.__class__]:
+            held = getattr(node, field, None)
+            if held.__class__ is list:
+                stack.extend([child for child in held if isinstance(child, ast.AST)])
+            elif isinstance(held, ast.AST):
+                stack.append(held)
 
 
 class Index:
@@ -54,14 +69,14 @@ class Index:
 
     def walk(self, tree: ast.Module) -> None:
         """Visit every node once, parents first."""
-        by_type, parents, fields_of = self.by_type, self.parents, child_fields
+        by_type, parents, fields_of = self.by_type, self.parents, CHILD_FIELDS
         stack: list[ast.AST] = [tree]
         while stack:
             node = stack.pop()
             kind = node.__class__
             by_type[kind].append(node)
             children: list[ast.AST] = []
-            for field in fields_of(kind):
+            for field in fields_of[kind]:
                 held = getattr(node, field, None)
                 if held.__class__ is list:
                     for child in held:
@@ -139,9 +154,8 @@ class Index:
             above = parents.get(above)
 
 
-def position(node: ast.AST) -> tuple[int, int]:
-    """Where a node begins."""
-    return node.lineno, node.col_offset  # type: ignore[attr-defined]  # of those that have a place
+position = attrgetter("lineno", "col_offset")
+"""Where a node begins, of those that have a place."""
 
 
 def last_name(expression: ast.expr) -> str | None:

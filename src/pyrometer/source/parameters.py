@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyrometer.source.attributes import is_static
-from pyrometer.source.index import FunctionNode
+from pyrometer.source.index import FunctionNode, walk
 from pyrometer.source.torch_calls import NUMERIC_HOMES, OPERATION_HOMES
 from pyrometer.source.torch_names import METHODS, OPERATIONS, REDUCING, SEQUENCES, TAKING_LISTS
 from pyrometer.source.value import BATCH, HOST, TENSOR, Kind, Value
@@ -72,8 +73,8 @@ def likelihood(module: Module, function: FunctionNode, name: str, prior: int, de
     """How much speaks for a parameter being a tensor; negative where a use says that it is something else."""
     score = prior
     until = first_rebound(function, name)
-    for use in ast.walk(function):
-        if not isinstance(use, ast.Name) or use.id != name or not isinstance(use.ctx, ast.Load):
+    for use in names_within(function).get(name, ()):
+        if not isinstance(use.ctx, ast.Load):
             continue
         if until is not None and use.lineno > until:
             continue
@@ -86,12 +87,18 @@ def likelihood(module: Module, function: FunctionNode, name: str, prior: int, de
 
 def first_rebound(function: FunctionNode, name: str) -> int | None:
     """The line in which a parameter first becomes something else."""
-    lines = [
-        node.lineno
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-    ]
+    lines = [node.lineno for node in names_within(function).get(name, ()) if isinstance(node.ctx, ast.Store)]
     return min(lines, default=None)
+
+
+@lru_cache(maxsize=8)
+def names_within(function: FunctionNode) -> dict[str, list[ast.Name]]:
+    """The places of each name in a function; its parameters are asked for one after the other."""
+    places: dict[str, list[ast.Name]] = {}
+    for node in walk(function):
+        if node.__class__ is ast.Name:
+            places.setdefault(node.id, []).append(node)
+    return places
 
 
 def said_by(module: Module, use: ast.Name, depth: int) -> int | None:

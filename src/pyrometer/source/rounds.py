@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyrometer.source.index import Loop, child_fields
+from pyrometer.source.index import CHILD_FIELDS, Loop
 
 
 class Round(NamedTuple):
@@ -46,7 +46,7 @@ def round_of(body: Sequence[ast.stmt]) -> Round:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             stack.extend((inner, loops) for inner in reversed(node.decorator_list))
             continue
-        for field in reversed(child_fields(node.__class__)):
+        for field in reversed(CHILD_FIELDS[node.__class__]):
             held = getattr(node, field, None)
             if held.__class__ is list:
                 stack.extend((inner, loops) for inner in reversed(held) if isinstance(inner, ast.AST))

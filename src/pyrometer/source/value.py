@@ -14,6 +14,8 @@ Device = Literal["cpu", "accelerator"]
 class Kind(enum.Enum):
     """The kinds of object that rules tell apart."""
 
+    __hash__ = object.__hash__  # Of each there is one: that of Enum, which hashes the name, costs a call.
+
     TENSOR = "tensor"
     TENSORS = "tensors"
     """A list, tuple or dict of tensors, or an object with tensors in its fields."""

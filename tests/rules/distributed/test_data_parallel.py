@@ -14,6 +14,8 @@ FIRES = {
 
 SILENT = {
     "a check of its type": "from torch import nn\nif isinstance(model, nn.DataParallel):\n    model = model.module",
+    "names of a checkpoint": "import torch\ndef load(net, state):\n    net = torch.nn.DataParallel(net)\n    net.load_state_dict(state)",
+    "a part of what is wrapped": "from torch import nn\nif isinstance(model, nn.DataParallel):\n    head = nn.DataParallel(model.head)",
     "distributed": "from torch.nn.parallel import DistributedDataParallel\nmodel = DistributedDataParallel(model)",
     "a class of the user's": "import torch\nclass DataParallel:\n    pass\nmodel = DataParallel()",
 }

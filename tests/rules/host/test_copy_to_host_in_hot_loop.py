@@ -43,6 +43,10 @@ def test_finds_copies_whose_values_are_used_at_once(fires: Any, body: str) -> No
         'model_on = "cpu"\ninputs = inputs.to(device)',
         "if step % 500 == 0:\n    total += scores.detach().cpu().sum()",
         "import torch\n\ndef export(model: torch.nn.Module) -> list:\n    return [p.detach().cpu() for p in model.parameters()]",
+        # the parts of a result, and what a function of another file is given
+        "rows = [part.cpu().numpy() for part in scores.split(2)]\nfor row in rows:\n    history.append(row)",
+        "emissions = scores.cpu().contiguous()\nsearch(emissions.data_ptr())",
+        "vectors = scores.detach().cpu().numpy()\nvectors /= np.sqrt(np.sum(vectors**2))\nhistory.append(vectors)",
         # a list that is emptied is no stream of batches
         (
             "import torch\n\ndef unmerge(names, weights, options):\n    while len(names) > 0:\n        name = names.pop()\n"

@@ -57,7 +57,22 @@ def test_finds_reads_of_a_tensor_in_a_loop_over_batches(fires: Any, body: str) -
         ),
         # a message that is made when a check fails
         'check(loss > 0, lambda: f"the loss is {loss.item()}")',
+        # what Python has to know before it goes on: which token was drawn, and how large something is
+        (
+            "import torch\n\ndef write(model: torch.nn.Module, ids, count, device):\n    for step in range(count):\n"
+            "        token = model(ids).argmax().item()\n        if token == 2:\n            ids = start(token)\n"
+        ),
+        (
+            "import torch\n\nclass Loss(torch.nn.Module):\n    def forward(self, errors: torch.Tensor, device):\n"
+            "        count = int(errors.sum())\n        return torch.topk(errors, min(count, 9)).values / (count + errors)\n"
+        ),
+        # the answers of a network that is only run
+        (
+            "import torch\n\ndef label(model: torch.nn.Module, loader, device):\n    labels = []\n    for x in loader:\n"
+            "        labels.extend(model(x.to(device)).argmax(1).tolist())\n    return labels\n"
+        ),
         # for devices that cannot
+        "if scores.is_mps:\n    total += loss.item()",
         'if scores.device.type == "mps":\n    total += loss.item()',
     ],
 )

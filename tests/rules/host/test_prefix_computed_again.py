@@ -92,7 +92,29 @@ def test_the_loop_is_told_with_what_it_takes(
     )
 
 
-@pytest.mark.parametrize("text", [DENSE, KEPT, ATTENDING, LAST, SAMPLES])
+CACHED = """\
+def complete(model, tokens, count):
+    model.reset_cache()
+    for _ in range(count):
+        tokens = torch.cat([tokens, model(tokens).argmax(-1)[:, -1:]], dim=1)
+    return tokens
+"""
+SHRINKING = """\
+def propagate(net, state, frames):
+    for frame in frames:
+        state = torch.cat([state, net(state)], dim=1)
+        state = state[:, :4] + frame
+    return state
+"""
+CODEBOOKS = """\
+def codes(net, state, num_codebooks):
+    for _ in range(num_codebooks):
+        state = torch.cat([state, net(state)[:, -1:]], dim=1)
+    return state
+"""
+
+
+@pytest.mark.parametrize("text", [DENSE, KEPT, ATTENDING, LAST, SAMPLES, CACHED, SHRINKING, CODEBOOKS])
 def test_layers_kept_states_and_growing_samples_are_left_alone(text: str) -> None:
     assert list(prefixes(Module.parse("a.py", HEAD + text))) == []
 

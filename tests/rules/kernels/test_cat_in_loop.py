@@ -36,6 +36,11 @@ def test_finds_tensors_that_are_grown(fires: Any, body: str) -> None:
         "out = x[:0]\nfor y in (q, k, v):\n    out = torch.cat([out, y])\nreturn out",
         "out = x[:0]\nfor size in self.sizes:\n    out = torch.cat([out, q[:size]])\nreturn out",
         "x = torch.cat([x, q])\nreturn x",
+        "for _ in range(self.num_levels):\n    x = torch.cat([x, q])\nreturn x",
+        (
+            "import torch\n\ndef write(model: torch.nn.Module, ids, out, count):\n    for _ in range(count):\n"
+            "        new = model(ids).argmax(-1)\n        out = torch.cat([out, new], dim=1)\n    return out\n"
+        ),  # tokens beside the network that each round runs
         "for row in x:\n    out = row\n    out = torch.cat([out, q])\nreturn out",
         "while True:\n    x = torch.cat([x, self.next(x)], dim=-1)\n    if done(x):\n        return x",
     ],

@@ -39,6 +39,11 @@ def test_finds_attention_that_is_written_out(fires: Any, body: str) -> None:
         "a = torch.softmax(q @ k.transpose(-2, -1), -1)\nreturn a @ v, a",  # the weights are wanted
         "a = torch.softmax(q @ k.transpose(-2, -1), -1)\nself.seen = a\nreturn a @ v",
         "return torch.softmax(self.linear(x), -1) @ v",
+        # both sides look at each other by the same scores
+        "s = q @ k.transpose(-2, -1)\na = torch.softmax(s, -1) @ v\nb = torch.softmax(s, -1) @ x\nreturn a, b",
+        # channels look at channels
+        "q = self.linear(x).transpose(-2, -1)\nreturn torch.softmax(q @ k.transpose(-2, -1), -1) @ v",
+        "q = rearrange(x, 'b (n c) h w -> b n c (h w)', n=4)\nreturn torch.softmax(q @ k.transpose(-2, -1), -1) @ v",
         "return torch.softmax(q @ self.weight, -1) @ v",  # no keys
         "return torch.softmax(q @ k.transpose(-2, -1), -1)",
         "return torch.softmax(q @ k.transpose(-2, -1), dim=0) @ v",

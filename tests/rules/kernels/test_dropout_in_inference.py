@@ -40,6 +40,7 @@ def test_finds_functional_dropouts_that_are_always_on(fires: Any, body: str) -> 
         "return functional.dropout(x, **self.options)",
         "if self.training:\n    x = functional.dropout(x, 0.1)\nreturn x",
         "return functional.alpha_dropout(x, 0.1)",  # off by default
+        "if drops and x.ndim > 1:\n    x = functional.dropout(x, 0.1)\nreturn x",  # the caller says when
         "import torch\nfrom torch.nn import functional\n\ndef augment(x):\n    return functional.dropout(x, 0.1)\n",
     ],
 )

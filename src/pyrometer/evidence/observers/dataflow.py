@@ -18,7 +18,7 @@ IN_SCRIPTS = ("pyrometer.dataflow.script", "follow_values")
 """Module and function of what records inside of a script."""
 
 BUDGET_SHARE = 0.2
-"""Share of the check's budget that recording may take on top; two steps are always recorded."""
+"""Share of the check's budget that recording may take on top; three steps are always recorded."""
 
 MOST_STEPS = 6
 

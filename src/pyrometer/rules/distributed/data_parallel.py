@@ -71,7 +71,7 @@ def find(module: Module) -> Iterator[Match]:
         return  # It is the choice of whoever starts the program.
     for call in module.calls(*DATA_PARALLEL):
         if not module.region(call).test and not (
-            _is_wrapped_already(module, call) or _is_loaded(module, call)
+            module.is_rare(call) or _is_wrapped_already(module, call) or _is_loaded(module, call)
         ):
             yield match(
                 call,

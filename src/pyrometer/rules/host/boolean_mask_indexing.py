@@ -47,7 +47,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.avoidable import in_layer, is_worked_on, may_do_without
+from pyrometer.rules.host.patterns.avoidable import evaluates, in_layer, is_worked_on, may_do_without
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import is_mask, mask_indexing
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
@@ -84,7 +84,9 @@ ELEMENTWISE = frozenset(["torch.isnan", "torch.isinf", "torch.isfinite"])
 def find(module: Module) -> Iterator[Match]:
     """Mask indexing in hot code."""
     for read, why, confidence in sure_reads(module, mask_indexing):
-        if not may_do_without(module, read.node) and (in_layer(why) or is_worked_on(module, read.node)):
+        if not may_do_without(module, read.node) and (
+            in_layer(why) or evaluates(module, why) or is_worked_on(module, read.node)
+        ):
             continue
         advice, _ = advise(module, read)
         message = f"`{read.text}` selects with a boolean mask, whose size only the device knows{during(why)}"

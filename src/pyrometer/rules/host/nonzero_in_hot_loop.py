@@ -15,6 +15,7 @@ import torch
 for batch in loader:
     hits = torch.nonzero(model(batch) > 0.5)
     rows = torch.repeat_interleave(features, counts, dim=0)
+    criterion(rows, hits).backward()
 ```
 
 ## Use instead
@@ -25,6 +26,7 @@ import torch
 for batch in loader:
     hits = torch.nonzero_static(model(batch) > 0.5, size=64, fill_value=-1)
     rows = torch.repeat_interleave(features, counts, dim=0, output_size=num_rows)
+    criterion(rows, hits).backward()
 ```
 
 ## Fix safety
@@ -41,7 +43,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.avoidable import in_layer, is_worked_on, may_do_without
+from pyrometer.rules.host.patterns.avoidable import evaluates, in_layer, is_worked_on, may_do_without
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import sized_by_data
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
@@ -78,7 +80,9 @@ OPERATORS = {"_unique2": "unique", "unique_consecutive": "unique", "unique_dim":
 def find(module: Module) -> Iterator[Match]:
     """Such operators in hot code."""
     for read, why, confidence in sure_reads(module, sized_by_data):
-        if not may_do_without(module, read.node) and (in_layer(why) or is_worked_on(module, read.node)):
+        if not may_do_without(module, read.node) and (
+            in_layer(why) or evaluates(module, why) or is_worked_on(module, read.node)
+        ):
             continue
         message = f"`{read.text}` has a size that only the device knows; the host waits for it{during(why)}"
         yield match(read.node, message, advice=advise(read), confidence=confidence, hot=why.why)

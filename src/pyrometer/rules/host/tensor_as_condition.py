@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.host.patterns.avoidable import (
     COMPARING,
     ends_early,
+    evaluates,
     in_layer,
     is_avoidable_question,
 )
@@ -84,7 +85,7 @@ def find(module: Module) -> Iterator[Match]:
     for read, why, confidence in sure_reads(module, conditions):
         if _only_ends_its_loop(module, read, why.loop):
             continue
-        if in_layer(why) and not is_avoidable_question(module, read):
+        if (in_layer(why) or evaluates(module, why)) and not is_avoidable_question(module, read):
             continue
         message = f"`{read.text}` is asked for its truth, so that the host waits for the device{during(why)}"
         yield match(read.node, message, advice=advise(module, read), confidence=confidence, hot=why.why)

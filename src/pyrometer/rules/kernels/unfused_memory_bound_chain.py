@@ -98,6 +98,10 @@ TANH_GELU = frozenset({"aten::pow", "aten::mul", "aten::add", "aten::tanh"})
 """What `0.5 * x * (1 + tanh(…(x + 0.044715 * x**3)))` runs."""
 
 
+COPIES = frozenset({"aten::copy_", "aten::_to_copy", "aten::clone"})
+"""Parts of chains that no layer begins with."""
+
+
 class SameShape(NamedTuple):
     """Elementwise operators on tensors of one shape."""
 
@@ -138,7 +142,7 @@ def _repeated(case: Case, chains: Chains) -> Finding:
     moved = "" if per_step is None else f" ({format_bytes(per_step)}{case.per_step})"
     return RULE.finding(
         severity="warning"
-        if chains.operators <= POINTWISE
+        if chains.operators <= POINTWISE | COPIES
         else "info",  # layers of a network are nobody's fault
         message=f"{text} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
         f"result{moved} and the next reads it again.",

@@ -74,7 +74,8 @@ class Ignore(NamedTuple):
 
 def ignores_in(module: Module) -> list[Ignore]:
     """The comments of a file that ignore rules, in the order of the text."""
-    if not _MENTION.search(module.text):
+    lowered = module.text.lower()  # which takes a tenth of the search
+    if ("pyrometer" not in lowered and "noqa" not in lowered) or not _MENTION.search(module.text):
         return []  # reading the tokens takes longer than parsing
     statements = _statements(module)
     return [

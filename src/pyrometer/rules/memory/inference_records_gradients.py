@@ -114,7 +114,7 @@ def find(module: Module) -> Iterator[Match]:
         hot, region = module.hot(call), module.region(call)
         if hot is None or region.no_grad or region.inference_mode or region.scripted or region.test:
             continue
-        if not (hot.per == "request" or step_loop(module, call)):
+        if not (hot.per == "request" or step_loop(module, call)) or _is_about_gradients(module, call):
             continue
         place = function or module.tree, last_name(call.func)
         if place not in evaluating:  # which reads the whole function
@@ -133,6 +133,17 @@ def find(module: Module) -> Iterator[Match]:
             fix=_fix(module, function),
             hot=hot.why,
         )
+
+
+def _is_about_gradients(module: Module, call: ast.Call) -> bool:
+    """Whether a block of the program's own around a call deals with gradients: `with preserve_grad_state(model):`."""
+    items = (
+        item.context_expr
+        for above in module.ancestors(call)
+        if isinstance(above, ast.With | ast.AsyncWith)
+        for item in above.items
+    )
+    return any("grad" in module.source(item) for item in items)
 
 
 @RULE.in_evidence("memory")

@@ -47,6 +47,11 @@ def in_layer(why: Hot) -> bool:
     return why.within in {"layer", "round"}
 
 
+def evaluates(module: Module, why: Hot) -> bool:
+    """Whether a place is in a loop that does not train: evaluation and inference need most of what they ask for."""
+    return why.loop is not None and not module.heat.loops.trains(why.loop)
+
+
 def may_do_without(module: Module, node: ast.expr, depth: int = 0) -> bool:
     """Whether what is selected, or indices of it, is only reduced, counted or written back: a mask of full size does that, too."""
     above = module.parent(node)
@@ -179,7 +184,7 @@ def is_avoidable_question(module: Module, read: Read) -> bool:
     if isinstance(statement, ast.Assert) or not names.isdisjoint(COMPARING):
         return not names.isdisjoint(SOUND)
     if isinstance(statement, ast.While):
-        return True
+        return False  # Only what it asks says when it is done.
     if not names.isdisjoint(SOUND):
         return not (isinstance(statement, ast.If) and _is_guard(statement.body))
     if isinstance(statement, ast.If):
@@ -309,13 +314,23 @@ def decides(module: Module, node: ast.AST, depth: int = 0) -> bool:
                 return called in SIZED
         elif isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name) and depth < FURTHEST:
             target = above.targets[0]
-            uses = (use for use in module.uses(target.id, target) if use.lineno > above.lineno)
-            here = (use for use in uses if module.function_of(use) is module.function_of(above))
+            here = (
+                use
+                for use in module.uses(target.id, target)
+                if module.function_of(use) is module.function_of(above)
+                and (use.lineno > above.lineno or _asks_again(module, use, above))
+            )
             return any(decides(module, use, depth + 1) for use in here)
         if isinstance(above, ast.stmt):
             return False
         child = above
     return False
+
+
+def _asks_again(module: Module, use: ast.AST, assignment: ast.Assign) -> bool:
+    """Whether a use stands in the condition of a loop around an assignment: `while sign == wanted: … sign = x.sign().item()`."""
+    asking = module.statement_of(use) if isinstance(use, ast.expr) else None
+    return isinstance(asking, ast.While) and asking in module.loops_around(assignment)
 
 
 PLAIN = words("int float min max abs round ceil floor")

@@ -48,7 +48,9 @@ COLLECTING = frozenset(
 
 def is_calculated_with(module: Module, read: Read) -> bool:
     """Whether a copy is calculated with, or handed to torch again, and nothing needs it on the host."""
-    return not is_required(module, read) and _is_calculated(module, read.node, 0)
+    if is_required(module, read) or any(_is_handed_on(module, use) for use in uses_of(module, read.node)):
+        return False
+    return _is_calculated(module, read.node, 0)
 
 
 def _is_calculated(module: Module, node: ast.expr, depth: int) -> bool:
@@ -117,7 +119,7 @@ def _is_stored(module: Module, assignment: ast.Assign | ast.AnnAssign) -> bool:
     return bool(uses) and all(_is_handed_on(module, use) for use in uses)
 
 
-def _is_handed_on(module: Module, use: ast.Name) -> bool:
+def _is_handed_on(module: Module, use: ast.expr) -> bool:
     above = module.parent(use)
     if isinstance(above, ast.Return | ast.Yield | ast.Tuple | ast.List | ast.Dict):
         return True

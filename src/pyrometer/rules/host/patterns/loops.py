@@ -46,7 +46,7 @@ FEW_ROUNDS = 16
 
 FEW_NAME = re.compile(
     r"(^|_)(heads?|spks?|speakers?|levels?|scales?|layers?|stages?|depths?|blocks?|codebooks?|quantizers?|streams?|groups?|"
-    r"dims?|ndim|axes|channels?|masks?|decoders?|orders?|directions?|iters?|iterations?|hops?|copies|views?|experts?|branches|stacks?)$"
+    r"dims?|ndim|axis|axes|kernels?|channels?|masks?|decoders?|orders?|directions?|iters?|iterations?|hops?|copies|views?|experts?|branches|stacks?)$"
 )
 """What a handful of rounds is counted by, each with its own parameters more often than not."""
 
@@ -134,7 +134,7 @@ def _walked(module: Module, loop: Rounds) -> str | None:
     parts = list(iterables(module, loop.iter))
     tensor = next((part for part in parts if module.value_of(part).is_tensor), None)
     if tensor is not None:
-        if _has_keys(module, tensor):
+        if _has_keys(module, tensor) or _counts(module, tensor) or _is_stretch(tensor):
             return None
         holds_sizes = (
             LEVEL_NAME.search(last_name(tensor) or "")
@@ -156,7 +156,9 @@ def _walked_by_index(module: Module, loop: Rounds, source: ast.expr) -> str | No
     bounds = [module.literal(arg) for arg in source.args]
     if bounds and all(isinstance(bound, int) and bound <= FEW_ROUNDS for bound in bounds):
         return None
-    if any(FEW_NAME.search(last_name(arg) or "") for arg in source.args):
+    if any(
+        FEW_NAME.search(name) for name in (loop.target.id, *(last_name(arg) or "" for arg in source.args))
+    ):
         return None
     walked = _indexed(module, loop, loop.target.id)
     if walked is None or _may_be_a_part_of_a_list(walked):
@@ -192,6 +194,16 @@ def _has_a_shape(module: Module, node: ast.expr) -> bool:
         isinstance(value, ast.Call) and not module.flow.is_module_call(value)
         for value in module.assignments(node.id, node)
     )
+
+
+def _is_stretch(node: ast.expr) -> bool:
+    """Whether it is a stretch of something, `levels[:-1]`: of a list of tensors more often than of one."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+
+
+def _counts(module: Module, node: ast.expr) -> bool:
+    """Whether it is a tensor of the numbers of the rounds: `for i in torch.arange(n)`."""
+    return isinstance(node, ast.Call) and module.name_of(node.func) in {"torch.arange", "torch.linspace"}
 
 
 def _has_keys(module: Module, node: ast.expr) -> bool:

@@ -43,7 +43,11 @@ def prefixes(module: Module) -> Iterator[Prefix]:
         grown, loops = module.parent(join), module.loops_around(join)
         if not isinstance(grown, ast.Assign) or not loops or loops[0] in told:
             continue
-        if _speaks_of_kept(module, loops[0]) or _goes_over_layers(loops[0]):
+        if (
+            _is_made_anew(module, loops[0], grown)
+            or _speaks_of_kept(module, loops[0])
+            or _goes_over_layers(loops[0])
+        ):
             continue
         name = _grows(module, join, grown)
         if name is None:
@@ -55,6 +59,18 @@ def prefixes(module: Module) -> Iterator[Prefix]:
         if call is not None and (any(part.id in derived for part in added) or join in module.ancestors(call)):
             told.add(loops[0])
             yield Prefix(loop=loops[0], name=name, grown=grown, call=call)
+
+
+def _is_made_anew(module: Module, loop: Loop, grown: ast.Assign) -> bool:
+    """Whether the loop also gives the name something else, so that it does not grow from round to round."""
+    name = module.source(grown.targets[0])
+    return any(
+        isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and node.id == name
+        and node is not grown.targets[0]
+        for node in ast.walk(loop)
+    )
 
 
 def _speaks_of_kept(module: Module, loop: Loop) -> bool:

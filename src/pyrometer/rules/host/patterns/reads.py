@@ -47,7 +47,7 @@ OF_DEVICES = re.compile(r"cuda|accelerator|\bdevice\s*=|\.device\b|\.to\(\s*devi
 """What a file says that puts its tensors on a device, or leaves them where they are."""
 
 
-OTHER_DEVICE = re.compile(r"""["'](mps|npu|xla|cpu)["']""")
+OTHER_DEVICE = re.compile(r"""["'](mps|npu|xla|cpu)["']|\.is_(mps|xla|xpu)\b""")
 ONCE = re.compile(
     r"(^|_)(calibrat\w*|export(s|er|ed)?|export_\w+|save\w*|checkpoint\w*|setup|build|convert(s|er|ed)?|visuali[sz]\w*|plot(s|ting)?|draw\w*|demo|summar(y|ize|ise)|"
     r"statistics|debug\w*|preprocess\w*|prepare|dump|render\w*|report|describe|inspect|animate|reference|naive|init_\w+|initiali[sz]e\w*)(_|$)"
@@ -57,7 +57,7 @@ ONCE = re.compile(
 """Functions and files for what is done once, or for people to look at."""
 
 ONCE_FOLDER = re.compile(
-    r"(^|_)(export(s|ers?|ing)?|visuali[sz]\w*|plot(s|ting)?|convert(s|ers?)?|conversion)$",
+    r"(^|_)(export(s|ers?|ing)?|visuali[sz]\w*|plot(s|ting)?|convert(s|ers?)?|conversion|benchmarks?|test_utils)$",
     re.IGNORECASE,
 )
 """Folders of such files."""
@@ -207,7 +207,10 @@ def _speaks_of_others(module: Module) -> bool:
 def _asks_for_other(module: Module, test: ast.expr) -> bool:
     text = module.source(test)
     return (
-        "device" in text and OTHER_DEVICE.search(text) is not None and "cuda" not in text and "!=" not in text
+        ("device" in text or ".is_" in text)
+        and OTHER_DEVICE.search(text) is not None
+        and "cuda" not in text
+        and "!=" not in text
     )
 
 

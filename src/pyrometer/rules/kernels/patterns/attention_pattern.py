@@ -71,7 +71,7 @@ def _attention(module: Module, call: ast.Call) -> Attention | None:
     if second is None:
         return None
     values = _operands(second)
-    if len(values) < SCORE_OPERANDS or len(operands) < SCORE_OPERANDS:
+    if len(values) < SCORE_OPERANDS or len(operands) < SCORE_OPERANDS or _is_of_channels(module, operands[0]):
         return None
     return Attention(
         call,
@@ -81,6 +81,21 @@ def _attention(module: Module, call: ast.Call) -> Attention | None:
         second,
         product,
     )
+
+
+def _is_of_channels(module: Module, query: ast.expr) -> bool:
+    """Whether channels attend to channels, over all positions: few weights, and rows longer than fused kernels take."""
+    name = next((part for part in ast.walk(query) if isinstance(part, ast.Name)), None)
+    given = [] if name is None else module.assignments(name.id, name)
+    calls = [call for value in given for call in ast.walk(value) if isinstance(call, ast.Call)]
+    patterns = [module.literal(argument) for call in calls for argument in call.args]
+    laid_out = any(isinstance(text, str) and text.replace(" ", "").endswith("c(hw)") for text in patterns)
+    swapped = any(
+        last_name(call.func) in {"transpose", "swapaxes"}
+        and {module.literal(argument) for argument in call.args} == {-1, -2}
+        for call in calls
+    )
+    return laid_out or swapped
 
 
 def _is_along_keys(module: Module, call: ast.Call) -> bool:

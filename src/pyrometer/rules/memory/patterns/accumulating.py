@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyrometer.rules.memory.patterns.leaking import last_name
 from pyrometer.rules.memory.patterns.sums import added
+from pyrometer.source.index import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,16 +201,20 @@ def outlives(module: Module, node: ast.AST, target: ast.expr, loop: Loop | None)
 
 def is_made_within(within: ast.AST, name: str, addition: ast.AST) -> bool:
     """Whether a name is given a new value in a loop or a function, other than by the addition itself."""
-    for node in ast.walk(within):
-        if node is addition or not isinstance(
-            node, ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor | ast.withitem
-        ):
-            continue
-        if any(
-            last_name(target) == name and not isinstance(target, ast.Subscript) for target in _targets(node)
-        ):
-            return True
-    return False
+    return any(node is not addition for node in _makers(within).get(name, ()))
+
+
+@lru_cache(maxsize=32)
+def _makers(within: ast.AST) -> dict[str, list[ast.AST]]:
+    """What gives names new values in a loop or a function, by the last parts of the names."""
+    makers: dict[str, list[ast.AST]] = {}
+    for node in walk(within):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor | ast.withitem):
+            for target in _targets(node):
+                name = None if isinstance(target, ast.Subscript) else last_name(target)
+                if name is not None:
+                    makers.setdefault(name, []).append(node)
+    return makers
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
