@@ -29,6 +29,11 @@ def answer(rows):
     ready.wait()
     ready.wait(timeout=0.01)
 
+def fill(box):
+    while True:
+        time.sleep(0.02)
+        box.put(1)
+
 def beat():
     while True:
         time.sleep(1.0)
@@ -94,6 +99,13 @@ def test_a_thread_that_only_sleeps_keeps_nobody_waiting(program):
     profile = build_profile(samples((10, asked), waits=beating))
     assert spent(program, profile) == {program.line("arrived.wait()"): pytest.approx(profile.step_s)}
     assert profile.leaves[0].kind == "lock"
+
+
+def test_a_thread_that_hands_something_on_may_be_what_is_waited_for_though_only_seen_to_sleep(program):
+    asked = [IN_WAIT, program.at("ask", "arrived.wait()")]
+    filling = [(9, asked, {9: [program.at("fill", "sleep(0.02)")], 8: [program.at("beat", "sleep(1.0)")]})]
+    profile = build_profile(samples((10, asked), waits=filling))
+    assert set(spent(program, profile)) == {program.line("sleep(0.02)")}
 
 
 def test_while_a_thread_waits_the_others_are_looked_at_and_our_own_thread_ends():

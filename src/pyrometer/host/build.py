@@ -29,6 +29,11 @@ FEWEST_SAMPLES = 40
 WAITING = ("lock", "sleep")
 """Kinds of leaves in which a thread does nothing."""
 
+HANDING_ON = frozenset(
+    ["put", "put_nowait", "set_result", "set_exception", "notify", "notify_all", "set", "release"]
+)
+"""Methods that let a thread go on that waits."""
+
 LEAST_WORK = 0.02
 """Of the time in which a thread was looked at, to count as one that others may wait for."""
 
@@ -117,14 +122,23 @@ class _Builder:
 
     @cached_property
     def _workers(self) -> set[int]:
-        """Threads beside the sampled one that do more than wait: what sleeps all the time keeps nobody waiting."""
+        """Threads beside the sampled one that work, or hand something on as their text says: what only sleeps keeps nobody waiting."""
         seen: dict[int, int] = defaultdict(int)
         working: dict[int, int] = defaultdict(int)
         for times, others in chain.from_iterable(self._attribution.waits.values()):
             for other in others:
                 seen[other.thread] += times
-                working[other.thread] += times * (self._leaf_at(other).kind not in WAITING)
+                works = self._leaf_at(other).kind not in WAITING or any(map(self._hands_on, other.spots))
+                working[other.thread] += times * works
         return {thread for thread, times in seen.items() if working[thread] >= LEAST_WORK * times}
+
+    def _hands_on(self, number: int) -> bool:
+        """Whether the function of an instruction gives others what they may wait for."""
+        mapped = self._map(self._samples.codes[self._samples.places[number].code].file)
+        node = mapped.statement_of(self._samples.places[number])
+        function = None if node is None or mapped.module is None else mapped.module.function_of(node)
+        calls = [part.func for part in ast.walk(function) if isinstance(part, ast.Call)] if function else []
+        return any(isinstance(called, ast.Attribute) and called.attr in HANDING_ON for called in calls)
 
     def _waited_for(self, others: Iterable[Other]) -> tuple[Leaf, Other] | None:
         """The thread that the sampled one waits for, as far as can be told: one that works, else one that sleeps of its own accord."""

@@ -43,6 +43,7 @@ def test_finds_tensors_that_become_text_in_every_step(fires: Any, body: str) -> 
         'raise ValueError(f"bad loss {loss}")',
         'history.append({"loss": loss.detach()})',
         "inputs.log()",
+        'print("label: " + model(inputs))',  # a text, or it fails
     ],
 )
 def test_is_silent_about_other_text(silent: Any, body: str) -> None:

@@ -85,6 +85,7 @@ def test_finds_loops_whose_rounds_are_independent(fires: Any, body: str) -> None
         "for row in scores:\n    (row * targets).sum().backward()\n    history.append(row * 2)",
         # numbers of the host
         "for i in range(len(history)):\n    total += history[i] * 2",
+        "pooled = [torch.relu(level) for level in scores[:-1]]",
         # another size in each round, text, axes, and rounds that only join
         "for i in range(len(scores)):\n    history.append(scores[i] @ batch[i].weights.t())",
         "lengths = [row.index('<pad>') for row in scores]",

@@ -134,7 +134,7 @@ def _walked(module: Module, loop: Rounds) -> str | None:
     parts = list(iterables(module, loop.iter))
     tensor = next((part for part in parts if module.value_of(part).is_tensor), None)
     if tensor is not None:
-        if _has_keys(module, tensor) or _counts(module, tensor):
+        if _has_keys(module, tensor) or _counts(module, tensor) or _is_stretch(tensor):
             return None
         holds_sizes = (
             LEVEL_NAME.search(last_name(tensor) or "")
@@ -194,6 +194,11 @@ def _has_a_shape(module: Module, node: ast.expr) -> bool:
         isinstance(value, ast.Call) and not module.flow.is_module_call(value)
         for value in module.assignments(node.id, node)
     )
+
+
+def _is_stretch(node: ast.expr) -> bool:
+    """Whether it is a stretch of something, `levels[:-1]`: of a list of tensors more often than of one."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
 
 
 def _counts(module: Module, node: ast.expr) -> bool:

@@ -57,7 +57,7 @@ ONCE = re.compile(
 """Functions and files for what is done once, or for people to look at."""
 
 ONCE_FOLDER = re.compile(
-    r"(^|_)(export(s|ers?|ing)?|visuali[sz]\w*|plot(s|ting)?|convert(s|ers?)?|conversion)$",
+    r"(^|_)(export(s|ers?|ing)?|visuali[sz]\w*|plot(s|ting)?|convert(s|ers?)?|conversion|benchmarks?|test_utils)$",
     re.IGNORECASE,
 )
 """Folders of such files."""

@@ -47,8 +47,15 @@ def _shown(call: ast.Call) -> Iterator[ast.expr]:
             isinstance(arg, ast.BinOp) and isinstance(arg.op, ast.Mod) and isinstance(arg.left, ast.Constant)
         ):
             yield from arg.right.elts if isinstance(arg.right, ast.Tuple) else [arg.right]
-        else:
+        elif not _joins_text(arg):
             yield arg
+
+
+def _joins_text(node: ast.expr) -> bool:
+    """`"label: " + label`: what is added to a text is one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _joins_text(node.left) or _joins_text(node.right)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _is_logger(module: Module, call: ast.Call) -> bool:
