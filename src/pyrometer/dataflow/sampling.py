@@ -79,7 +79,8 @@ def digest(tensor: torch.Tensor) -> int:
     >>> digest(torch.ones(3)) == digest(torch.ones(3)), digest(torch.ones(3)) == digest(torch.zeros(3))
     (True, False)
     """
-    looked = _sample(tensor, DIGESTED).cpu().contiguous()
+    # A copy, as one element whose stride is 0 counts as contiguous and cannot be read as bytes.
+    looked = _sample(tensor, DIGESTED).cpu().clone(memory_format=torch.contiguous_format)
     held = looked.view(torch.uint8).numpy().tobytes()
     return int.from_bytes(hashlib.blake2b(held, digest_size=7).digest())
 
