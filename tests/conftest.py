@@ -76,6 +76,7 @@ def torch_state() -> dict[str, Any]:
         "warn only": torch.is_deterministic_algorithms_warn_only_enabled(),
         "matmul precision": torch.get_float32_matmul_precision(),
         "cudnn": (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
+        "compiled functions run": stance_of_dynamo(),
         "autocast": torch.is_autocast_enabled("cpu"),
         "global hooks": {
             name: dict(value) for name, value in vars(module).items() if is_hook_table(name, value)
@@ -85,6 +86,12 @@ def torch_state() -> dict[str, Any]:
         },
         "patched": (torch.nn.Module.__call__, torch.Tensor.backward, DataLoader.__iter__),
     }
+
+
+def stance_of_dynamo() -> str | None:
+    """How compiled functions run; torch tells it nowhere else."""
+    module = sys.modules.get("torch._dynamo.eval_frame")
+    return None if module is None or module._stance.stance == "default" else str(module._stance.stance)
 
 
 def is_hook_table(name: str, value: Any) -> bool:

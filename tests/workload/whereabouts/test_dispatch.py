@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,20 @@ def test_what_was_compiled_before_one_is_compiled_anew_for_other_inputs(graphs: 
         raise ZeroDivisionError(function(torch.ones(2)))
     function(torch.ones(3))
     assert len(graphs) == 4
+
+
+def test_modes_may_end_in_another_order_than_they_began(graphs: list[Any]) -> None:
+    function = compiled(graphs)
+    first, second = Counting(), Counting()
+    first.__enter__()
+    with contextlib.ExitStack() as stack:
+        stack.callback(second.__exit__, None, None, None)
+        second.__enter__()
+        first.__exit__(None, None, None)
+        function(torch.ones(2))
+        assert graphs == []
+    function(torch.ones(2))
+    assert len(graphs) == 2
 
 
 def test_a_mode_between_two_graphs_is_not_compiled(graphs: list[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -42,22 +43,46 @@ class DispatchMode(TorchDispatchMode):
 
     @_outside_dynamo
     def __enter__(self) -> Any:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(_nothing_compiled())
-            entered = super().__enter__()  # type: ignore[no-untyped-call]
-            self.__dict__.setdefault("_stances", []).append(stack.pop_all())
-        return entered
+        _EAGER.begin()
+        try:
+            return super().__enter__()  # type: ignore[no-untyped-call]
+        except BaseException:
+            _EAGER.end()
+            raise
 
     @_outside_dynamo
     def __exit__(self, *error: object) -> None:
-        with self.__dict__["_stances"].pop():
+        try:
             super().__exit__(*error)  # type: ignore[no-untyped-call]
+        finally:
+            _EAGER.end()
 
 
-def _nothing_compiled() -> contextlib.AbstractContextManager[Any]:
-    """Compiled functions run as they are written meanwhile; nothing to do without Dynamo, or within what it runs."""
-    running = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)  # noqa: SLF001
-    if "torch._dynamo" not in sys.modules or running is None or running() not in {None, False}:
-        return contextlib.nullcontext()
-    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
-    return stance
+class _Eager:
+    """Compiled functions run as they are written, from the first mode that begins to the last that ends, in any order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._modes = 0
+        self._stance: contextlib.AbstractContextManager[Any] | None = None
+
+    def begin(self) -> None:
+        """One mode more; without Dynamo, or within what it runs, nothing is to be done."""
+        with self._lock:
+            self._modes += 1
+            running = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)  # noqa: SLF001
+            if self._stance is None and "torch._dynamo" in sys.modules and running is not None:
+                self._stance = (
+                    torch.compiler.set_stance("force_eager") if running() in {None, False} else None
+                )
+
+    def end(self) -> None:
+        """One mode less; what was set before comes back with the last."""
+        with self._lock:
+            self._modes -= 1
+            if self._modes == 0 and self._stance is not None:
+                self._stance.__exit__(None, None, None)
+                self._stance = None
+
+
+_EAGER = _Eager()
