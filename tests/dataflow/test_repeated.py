@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -129,3 +130,14 @@ def test_numbers_of_the_host_are_told_apart_by_their_values(flow: Flow) -> None:
     facts = repeated(flow(step))
     assert {fact.since for fact in facts} == {"step before"}
     assert max(fact.results for fact in facts) >= 2
+
+
+def test_memory_among_the_arguments_is_not_written_out(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = torch.randn(64, 64)
+
+    def step() -> torch.Tensor:
+        return torch.empty(0).set_(weights.untyped_storage(), 0, (64, 64)) + copy.deepcopy(weights)
+
+    graph = flow(step)
+    monkeypatch.setattr(torch.UntypedStorage, "__repr__", lambda _: pytest.fail("every byte is written out"))
+    repeated(graph)

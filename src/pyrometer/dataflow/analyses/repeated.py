@@ -13,6 +13,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import torch
+
 from pyrometer.dataflow.graph import Call, FlowGraph, Ref
 from pyrometer.dataflow.report import Repeated
 from pyrometer.dataflow.sampling import DIGESTED
@@ -222,4 +224,6 @@ def _spelled(argument: Any, reads: dict[int, _Name]) -> Hashable:
         return reads[argument.value].number if argument.value in reads else None
     if isinstance(argument, tuple):
         return tuple(_spelled(each, reads) for each in argument)
+    if isinstance(argument, torch.UntypedStorage):
+        return object.__repr__(argument)  # its own writes out every byte
     return repr(argument)
