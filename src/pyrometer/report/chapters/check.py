@@ -9,6 +9,7 @@ from pyrometer.report.chapters import trace as of_trace
 from pyrometer.report.chapters.chapter import Answer, Chapter, Facts, Told, chapter_of
 from pyrometer.report.chapters.surroundings import machine, notes, provenance
 from pyrometer.report.documents import CheckDocument
+from pyrometer.report.facts import dataflow as dataflow_facts
 from pyrometer.report.facts import host as host_facts
 from pyrometer.report.facts import loading as loading_facts
 from pyrometer.report.facts import surroundings
@@ -71,6 +72,11 @@ def _observed(document: CheckDocument) -> list[Chapter]:
     host = None if document.evidence.host is None else host_facts.section(document.evidence.host)
     if host is not None:
         chapters.append(chapter_of(host, "operators", label="Host"))
+    values = (
+        None if document.evidence.dataflow is None else dataflow_facts.section(document.evidence.dataflow)
+    )
+    if values is not None:
+        chapters.append(chapter_of(values, "operators", label="Values"))
     if document.evidence.ceilings:
         chapters.append(chapter_of(ceilings_section(document.evidence.ceilings), "timeline"))
     if document.evidence.compiled is not None:

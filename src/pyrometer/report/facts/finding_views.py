@@ -25,6 +25,7 @@ SHOWN_ON: tuple[tuple[str, str], ...] = (
     ("/trace/critical_path", "timeline"),
     ("/trace/", "operators"),
     ("/host/", "operators#host"),
+    ("/dataflow/", "operators#dataflow"),
     ("/ceilings/", "timeline#ceilings"),
     ("/job/", "ranks"),
     ("/compiled/", "compile"),
@@ -55,6 +56,7 @@ WORDS = {
     "environment#program": "Show in the program's set-up",
     "quality#numerics": "Show among the numbers",
     "operators#host": "Show among the host's lines",
+    "operators#dataflow": "Show among what is computed in vain",
     "timeline#ceilings": "Show among the ceilings",
 }
 """What a link to evidence says, by page or chapter."""
