@@ -29,15 +29,15 @@ OBSERVERS: tuple[Observer, ...] = (
     measurement.observe,
     trace.observe,
     host.observe,
-    ceilings.observe,
     compilation.observe,
     memory.observe,
     loading.observe,
     program.observe,
     numerics.observe,
     dataflow.observe,
+    ceilings.observe,
 )
-"""In order: what disturbs a program comes after what times it. A new observer is a module here and a part of `Evidence`."""
+"""In order: what disturbs a program comes after what times it, and last what runs other steps than its own. A new observer is a module here and a part of `Evidence`."""
 
 
 def observe(work: Workload, target: str, options: ObserveOptions | None = None) -> Observed:

@@ -7,6 +7,7 @@ runs, also the backward pass on both sides of the place.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -20,6 +21,7 @@ from pyrometer.bench.ceiling import Ceiling
 from pyrometer.bench.clock import Clock, clock_for
 from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.comparison.pairing import hodges_lehmann
+from pyrometer.bench.cutting.keeping import UsedState
 from pyrometer.bench.cutting.observing import STEPS_VARIED, Watch, not_cut
 from pyrometer.bench.cutting.place import Cuttable
 from pyrometer.bench.cutting.sides import Stage, StagedSession
@@ -70,7 +72,7 @@ def measure_ceilings(
     """Measure what a step takes without its most expensive places.
 
     Args:
-        work: its state is restored.
+        work: its state is restored; of a function, that of the modules and optimizers which a step uses.
         step_s: what a step takes, as measured.
         budget_s: for all places together; no block is begun afterwards.
         functions: cut out functions; else the loader alone.
@@ -119,14 +121,21 @@ class _Experiment:
         return Ceilings(ceilings, list(dict.fromkeys(self._notes)))
 
     def _measured(self, *, functions: bool) -> list[Ceiling]:
+        used = UsedState()
         start = time.perf_counter()
-        self._watch.step()
+        with used.noting():
+            self._watch.step()
         self._clock.synchronize()
         # The measured step may be one of a busy time.
         self._step_s = min(self._step_s, time.perf_counter() - start)
         if self._step_s * NUM_STEPS > self._left_s:
             self._notes.append(_too_long(self._step_s, self._left_s))
             return []
+        # A session that knows its model restores it.
+        with used.preserved() if self._watch.model is None else contextlib.nullcontext():
+            return self._cut(functions=functions)
+
+    def _cut(self, *, functions: bool) -> list[Ceiling]:
         places = self._watch.places(self._num_watched, functions=functions)
         if not places:
             return []

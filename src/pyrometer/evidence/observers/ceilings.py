@@ -23,7 +23,8 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     if step_s is None:
         return seen
     options.progress(1.0, "cutting out the most expensive places")
-    eager = seen.evidence.compiled is None
+    compiled = seen.evidence.compiled
+    eager = compiled is None or not compiled.as_written
     try:
         measured = measure_ceilings(
             work, step_s=step_s, budget_s=allowed_s(options.budget_s), functions=eager
