@@ -9,7 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from pyrometer.dataflow import build
 from pyrometer.dataflow.analyses.partly_used import partly_used
+from pyrometer.dataflow.build import build_report
 from pyrometer.dataflow.graph import FlowGraph
 from pyrometer.dataflow.report import PartlyUsed
 from pyrometer.workload.training import Training
@@ -104,3 +106,31 @@ def test_the_body_before_a_head_on_one_position_is_left_alone(flow: Flow) -> Non
 
     work = Training(model, loss, torch.optim.SGD(model.parameters(), lr=0.1), [HIDDEN])
     assert sum(fact.share for fact in partly_used(flow(work, steps=2))) < 0.1
+
+
+@pytest.mark.parametrize(
+    "given", [(HIDDEN, HIDDEN, HIDDEN), (HIDDEN[:, :3], HIDDEN, HIDDEN)], ids=["self", "keys as values"]
+)
+def test_attention_to_itself_read_in_part_is_followed(flow: Flow, given: tuple[torch.Tensor, ...]) -> None:
+    heads = [each[:, None].contiguous() for each in dict.fromkeys(given)]
+    query, key = heads[0], heads[-1]
+    report = build_report(
+        flow(lambda: functional.scaled_dot_product_attention(query * 1, key, key)[..., 0, :] + 1, steps=2)
+    )
+    assert report.notes == []
+
+
+def test_selections_of_single_numbers_select_nothing(flow: Flow) -> None:
+    at = torch.tensor(0)
+    graph = flow(lambda: (HIDDEN.sum().gather(0, at), HIDDEN.sum().index_select(0, at)))
+    assert build_report(graph).notes == []
+
+
+def test_an_analysis_that_fails_leaves_the_others(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    def repeated(_graph: FlowGraph) -> list[None]:
+        raise ZeroDivisionError("of nothing")
+
+    monkeypatch.setattr(build, "repeated", repeated)
+    report = build_report(flow(LATE["the last position"], steps=2))
+    assert report.partly_used
+    assert report.notes[0].startswith("repeated could not be read: ZeroDivisionError: of nothing")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 
+from pyrometer.dataflow import recorder
 from pyrometer.dataflow.graph import FlowGraph
 from pyrometer.dataflow.record import record_dataflow
 from pyrometer.errors import InputError, UserProgramError
@@ -102,3 +104,15 @@ def test_the_shortest_of_several_durations_counts() -> None:
     graph = record_dataflow(Call(x.relu), steps=3, budget_s=1e9, clock=lambda: next(ends, 0.0))
     assert [call.seconds for call in graph.calls] == [1.0] * 3
     assert graph.step_seconds == [1.0] * 3
+
+
+def test_steps_beyond_what_is_kept_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "MOST_CALLS", 8)
+    x = torch.ones(3)
+    seconds = itertools.count()
+    graph = record_dataflow(
+        Call(lambda: x.relu().exp().tanh()), steps=5, budget_s=1e9, clock=lambda: float(next(seconds))
+    )
+    assert (graph.num_steps, len(graph.calls), graph.complete) == (2, 6, False)
+    assert graph.step_seconds == [3.0, 3.0]
+    assert graph.notes == ["after 8 operators no more were recorded"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.overrides import BaseTorchFunctionMode
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from pyrometer.dataflow.report import DataflowReport
 from pyrometer.dataflow.script import STEPS, StepFlow, follow_values
+from pyrometer.errors import InputError
 from pyrometer.record import from_json
 
 
@@ -45,8 +48,20 @@ def test_a_mode_of_the_scripts_own_is_left_alone(tmp_path: Path) -> None:
     flow = StepFlow(tmp_path / "flow.json")
     other = StepFlow(tmp_path / "other.json")
     assert other.next_step()
-    assert not flow.next_step()
+    with pytest.raises(InputError, match="has a mode of torch on"):
+        flow.next_step()
     other.stop()
+
+
+def test_a_function_mode_of_the_scripts_own_is_left_alone_and_a_default_device_is_none(
+    tmp_path: Path,
+) -> None:
+    flow = StepFlow(tmp_path / "flow.json")
+    with BaseTorchFunctionMode(), pytest.raises(InputError, match="has a mode of torch on"):
+        flow.next_step()
+    with torch.device("cpu"):
+        assert flow.next_step()
+        flow.stop()
 
 
 def test_a_forked_child_records_no_more(tmp_path: Path) -> None:

@@ -30,6 +30,17 @@ def test_a_sparse_graph_as_a_dense_matrix_is_found(flow: Flow) -> None:
     assert not fact.one_hot
 
 
+def test_a_matrix_that_is_filled_element_by_element_is_found(flow: Flow) -> None:
+    def step() -> torch.Tensor:
+        matrix = torch.zeros(300, 300)
+        for i in range(1_200):
+            matrix[i % 300, i // 4] = 1.0
+        return matrix @ FEATURES
+
+    (fact,) = mostly_zero(flow(step, steps=1))
+    assert fact.seconds_per_step > 1_200
+
+
 def test_one_hot_rows_count_with_what_makes_them(flow: Flow) -> None:
     (fact,) = mostly_zero(flow(lambda: functional.one_hot(CODES, 200).float() @ TABLE, steps=2))
     assert fact.one_hot
@@ -135,3 +146,13 @@ def test_full_sequences_and_pictures_are_left_alone(flow: Flow) -> None:
     model = nn.Flatten()
     assert constant_tails(flow(lambda: model(torch.rand(4, 20, 3)), steps=4)) == []
     assert constant_tails(flow(lambda: model(torch.zeros(4, 3, 20, 20)), steps=4)) == []
+
+
+class Indices(torch.Tensor):
+    """A subclass of tensors, as libraries bring them."""
+
+
+def test_tables_that_are_looked_up_by_other_kinds_of_tensors_are_left_alone(flow: Flow) -> None:
+    rows = torch.arange(5).as_subclass(Indices)
+    table = nn.Embedding(2_000, 4)
+    assert lookups(flow(lambda: table(rows))) == []

@@ -122,11 +122,13 @@ def _spatial(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
 
 
 def _attention(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
-    query, key, value = call.reads[:3]
+    given = [each.value for each in call.arguments[:3] if isinstance(each, Ref)]
+    if len(given) < 3:
+        return
     if demand.dims <= {0, 1}:
-        yield from ((number, demand) for number in (query, key, value))
-    elif demand.dims <= {0, 1, 2}:
-        yield query, demand
+        yield from ((number, demand) for number in dict.fromkeys(given))
+    elif demand.dims <= {0, 1, 2} and given[0] not in given[1:]:
+        yield given[0], demand
 
 
 def _product(left: int, right: int, first: int) -> Callable[[FlowGraph, Call, Demand], Iterator[Asked]]:
@@ -189,11 +191,13 @@ def _joined(graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
 
 
 def _grid(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:
-    picture, grid = call.reads[:2]
+    picture, grid = call.argument(0), call.argument(1)
+    if not isinstance(picture, Ref) or not isinstance(grid, Ref):
+        return
     if demand.dims == {0}:
-        yield picture, demand
+        yield picture.value, demand
     if 1 not in demand.dims:
-        yield grid, demand.along(dim - (dim > 1) for dim in demand.dims)
+        yield grid.value, demand.along(dim - (dim > 1) for dim in demand.dims)
 
 
 def _batched(_graph: FlowGraph, call: Call, demand: Demand) -> Iterator[Asked]:

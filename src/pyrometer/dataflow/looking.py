@@ -75,7 +75,7 @@ def look(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor
         _look_at_mask(call, values, tensors)
     elif call.name in LOOKUPS:
         _look_at_indices(call, values, tensors)
-    elif call.name in LOSSES:
+    elif call.name in LOSSES and isinstance(call.argument(1), Ref):
         target = tensors[call.arguments[1].value]
         call.kept = float((target != call.arguments[4]).float().mean()) if target.numel() else None
     elif call.name in MASKING:

@@ -58,7 +58,7 @@ def record_dataflow(
                 session.phased_step(_unmarked)
         recorder = Recorder(clock, _settling(session.device))
         for number in range(steps):
-            if number >= FEWEST and clock() - began > budget_s:
+            if recorder.is_paused or (number >= FEWEST and clock() - began > budget_s):
                 break
             with user_code(f"{work.name}: step {warmup + number + 1}, whose dataflow is recorded"):
                 _step(session, recorder)

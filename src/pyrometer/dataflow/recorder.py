@@ -22,6 +22,7 @@ from pyrometer.dataflow.modes import Escapes, Operators
 from pyrometer.dataflow.operators import is_overwritten, name_of, written
 from pyrometer.dataflow.steadying import steady
 from pyrometer.place import Place
+from pyrometer.workload.failure import described
 from pyrometer.workload.whereabouts.autograd_sequence import current_node, last_number
 from pyrometer.workload.whereabouts.lines import site_of
 from pyrometer.workload.whereabouts.modules import ModuleStack
@@ -85,6 +86,7 @@ class Recorder:
         self._modules = ModuleStack(self._know)
         self._in_optimizer = 0
         self._paused = False
+        self._torn = False
         self._pid = os.getpid()
 
     @contextlib.contextmanager
@@ -103,7 +105,8 @@ class Recorder:
             else []
         )
         handles.append(register_module_forward_pre_hook(self._fed))
-        self.graph.step_seconds.append(0.0)
+        if not self._paused:
+            self.graph.step_seconds.append(0.0)
         try:
             with self._modules.followed(), Escapes(self.escape), Operators(self.saw):
                 yield
@@ -112,6 +115,11 @@ class Recorder:
             for handle in handles:
                 handle.remove()
             self._forward.clear()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is recorded any more."""
+        return self._paused
 
     def pause(self) -> None:
         """Record no more."""
@@ -134,19 +142,35 @@ class Recorder:
                 self.graph.values[memory.last_written].is_alive = True
         self._leaves.clear()
         self._memories.clear()
+        self._drop_torn_step()
         steady(self.graph)
         return self.graph
+
+    def _drop_torn_step(self) -> None:
+        """Where recording was given up within a step, only the whole ones before count, if there are any."""
+        last = len(self.graph.step_seconds) - 1
+        if not self._torn or last < 1:
+            return
+        self.graph.step_seconds.pop()
+        self.graph.calls = [call for call in self.graph.calls if call.step < last]
+        self.graph.fed = [(step, value) for step, value in self.graph.fed if step < last]
+        for value in self.graph.values:
+            if value.maker is not None and value.maker >= len(self.graph.calls):
+                value.maker = None
 
     def _fed(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> None:
         """Look at what a model is given."""
         if self._modules.innermost is not None or self._paused:
             return
-        with self._resting():
-            for tensor in pytree.tree_leaves(args):
-                if has_memory(tensor):
-                    value = self.graph.values[self._value_of(tensor)]
-                    look_at_input(value, tensor)
-                    self.graph.fed.append((len(self.graph.step_seconds) - 1, value.number))
+        try:
+            with self._resting():
+                for tensor in pytree.tree_leaves(args):
+                    if has_memory(tensor):
+                        value = self.graph.values[self._value_of(tensor)]
+                        look_at_input(value, tensor)
+                        self.graph.fed.append((len(self.graph.step_seconds) - 1, value.number))
+        except Exception as error:  # noqa: BLE001 - the program comes first; the notes say what happened
+            self._give_up(f"what a module is given could not be followed: {described(error)}")
 
     def _know(self, model: torch.nn.Module) -> None:
         self._modules.know(model)
@@ -185,6 +209,8 @@ class Recorder:
 
     def escape(self, tensors: Sequence[Any]) -> None:
         """Note that these are read by something that is no operator."""
+        if self._paused or os.getpid() != self._pid:
+            return
         with self._resting():
             for tensor in tensors:
                 if has_memory(tensor):
@@ -192,7 +218,7 @@ class Recorder:
 
     def saw(self, operator: Any, args: Any, named: Any, run: Callable[[], Any]) -> Any:
         """Run an operator, and record it."""
-        if self._paused or os.getpid() != self._pid:
+        if self._paused or os.getpid() != self._pid or _is_captured():
             return run()
         if len(self.graph.calls) >= MOST_CALLS:
             self._give_up(f"after {MOST_CALLS:,} operators no more were recorded")
@@ -200,7 +226,7 @@ class Recorder:
         try:
             given, read = self._given(args, named)
         except Exception as error:  # noqa: BLE001 - the program comes first; the notes say what happened
-            self._give_up(f"{name_of(operator)} could not be followed: {type(error).__name__}: {error}")
+            self._give_up(f"{name_of(operator)} could not be followed: {described(error)}")
             return run()
         self._settle()
         began = self._clock()
@@ -214,7 +240,7 @@ class Recorder:
                 seen = _Seen(operator, arguments, read, written(operator, args, named), result)
                 self._note(seen, given, here, spent)
         except Exception as error:  # noqa: BLE001 - see above
-            self._give_up(f"{name_of(operator)} could not be followed: {type(error).__name__}: {error}")
+            self._give_up(f"{name_of(operator)} could not be followed: {described(error)}")
         return result
 
     def _given(self, args: Any, named: Any) -> tuple[dict[int, int], dict[int, torch.Tensor]]:
@@ -234,7 +260,7 @@ class Recorder:
         """Record no more, and say why."""
         self.graph.complete = False
         self.graph.notes.append(why)
-        self._paused = True
+        self._paused = self._torn = True
 
     def _note(self, seen: _Seen, given: dict[int, int], here: _Here, spent: float) -> None:
         number, values = len(self.graph.calls), self.graph.values
@@ -354,6 +380,11 @@ class Recorder:
     def optimizer_ends(self, _optimizer: Any = None, _args: Any = (), _named: Any = None) -> None:
         """An optimizer has ended its step."""
         self._in_optimizer = max(0, self._in_optimizer - 1)
+
+
+def _is_captured() -> bool:
+    """Whether a graph of a device is being captured, in which nothing may wait for the device."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
 
 
 def _here_in_code() -> Place | None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from pyrometer.dataflow.build import build_report
 from pyrometer.dataflow.recorder import Recorder
+from pyrometer.errors import InputError
 from pyrometer.record import to_json
 
 STEPS = 3
@@ -46,11 +49,11 @@ class StepFlow:
         """A step has ended: record the next one; false once there is no need of another, and what was found is written."""
         was_open = self._open is not None
         self.stop()
-        if was_open and (self._steps >= STEPS or self._is_late()):
+        if was_open and (self._steps >= STEPS or self._is_late() or self._recorder.is_paused):
             self._path.write_bytes(to_json(build_report(self._recorder.finish())))
             return False
-        if _get_current_dispatch_mode() is not None:
-            return False  # the script's own mode might end before ours does
+        if _get_current_dispatch_mode() is not None or _has_function_mode():
+            raise InputError("the script has a mode of torch on, which might end before the recording's does")
         self._open = contextlib.ExitStack()
         self._open.enter_context(self._recorder.recording(hooks=False))
         self._steps += 1
@@ -72,9 +75,16 @@ class StepFlow:
     def detach(self) -> None:
         """In a forked child: record no more."""
         self._recorder.pause()
+        self.stop()
 
     def _is_late(self) -> bool:
         return self._steps >= FEWEST and time.perf_counter() - self._began > BUDGET_S
+
+
+def _has_function_mode() -> bool:
+    """Whether the script has a mode on beside `torch.set_default_device`, which ends in any order."""
+    modes: list[Any] = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    return any(not isinstance(mode, DeviceContext) for mode in modes)
 
 
 def _settle() -> None:

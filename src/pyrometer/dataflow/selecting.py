@@ -101,14 +101,18 @@ def _index(graph: FlowGraph, call: Call, result: Value) -> Selected | None:
     return set(dims), share, lambda each: each if each < first else max(each - picked + lost, first)
 
 
-def _index_select(graph: FlowGraph, call: Call, result: Value) -> Selected:
+def _index_select(graph: FlowGraph, call: Call, result: Value) -> Selected | None:
     shape = graph.values[call.reads[0]].shape
+    if not shape:
+        return None
     dim = call.argument(1) % len(shape)
     return {dim}, min(1.0, result.shape[dim] / max(shape[dim], 1)), lambda each: each
 
 
 def _gather(graph: FlowGraph, call: Call, result: Value) -> Selected | None:
     shape = graph.values[call.reads[0]].shape
+    if not shape:
+        return None
     dim = call.argument(1) % len(shape)
     if any(size != result.shape[i] for i, size in enumerate(shape) if i != dim):
         return None

@@ -42,6 +42,18 @@ def test_modules_and_optimizers_that_a_step_used_are_as_before() -> None:
     assert all(map(torch.equal, before, loop.state()))
 
 
+def test_gradients_that_are_collected_over_steps_are_as_before() -> None:
+    loop, used = Loop(), UsedState()
+    with used.noting():
+        loop.step()
+    kept = [(each.grad, each.grad.clone()) for each in loop.model.parameters() if each.grad is not None]
+    with used.preserved():
+        loop.model(torch.randn(4, 3)).pow(2).sum().backward()
+        loop.optimizer.zero_grad()
+    assert all(each.grad is grad for each, (grad, _) in zip(loop.model.parameters(), kept, strict=True))
+    assert all(torch.equal(grad, value) for grad, value in kept)
+
+
 def test_what_was_not_used_is_left_alone() -> None:
     loop, other, used = Loop(), Loop(), UsedState()
     with used.noting():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,20 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pyrometer.workload.state import preserved_module, preserved_optimizer
+
+
+@contextlib.contextmanager
+def _preserved_gradients(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Leave the gradients where they are, and hang them back as they were."""
+    kept = [(each, each.grad, None if each.grad is None else each.grad.clone()) for each in parameters]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, gradient, value in kept:
+                parameter.grad = gradient
+                if gradient is not None and value is not None:
+                    gradient.copy_(value)
 
 
 class UsedState:
@@ -39,6 +53,8 @@ class UsedState:
     def preserved(self) -> Iterator[None]:
         """Restore what was noted; meanwhile it takes memory twice."""
         with contextlib.ExitStack() as stack:
+            parameters = [each for model in self._models for each in model.parameters()]
+            stack.enter_context(_preserved_gradients(parameters))
             for model in self._models:
                 stack.enter_context(preserved_module(model, parameters=True))
             for optimizer in self._optimizers:

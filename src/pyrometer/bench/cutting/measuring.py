@@ -72,7 +72,7 @@ def measure_ceilings(
     """Measure what a step takes without its most expensive places.
 
     Args:
-        work: its state is restored; of a function, that of the modules and optimizers which a step uses.
+        work: its state is restored; of a function, that of the modules and optimizers which a step uses, as the first step left it.
         step_s: what a step takes, as measured.
         budget_s: for all places together; no block is begun afterwards.
         functions: cut out functions; else the loader alone.

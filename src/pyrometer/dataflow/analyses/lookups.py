@@ -16,12 +16,16 @@ def lookups(graph: FlowGraph) -> list[TableLookup]:
     """Large tables, each with the rows that the steps look up, the largest first."""
     calls: dict[int, list[Call]] = defaultdict(list)
     for call in graph.calls:
-        if not call.backward and call.name in LOOKUPS and isinstance(call.argument(0), Ref):
+        if not call.backward and call.name in LOOKUPS and _is_followed(call):
             calls[graph.values[call.arguments[0].value].storage].append(call)
     told = [_lookup(graph, found) for found in calls.values()]
     return sorted(
         (each for each in told if each.rows >= LARGE_TABLE), key=lambda each: -each.rows * each.width
     )
+
+
+def _is_followed(call: Call) -> bool:
+    return isinstance(call.argument(0), Ref) and isinstance(call.argument(1), Ref)
 
 
 def _lookup(graph: FlowGraph, calls: list[Call]) -> TableLookup:

@@ -60,17 +60,19 @@ def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]]) -> MostlyZero:
 
 def _add_makers(graph: FlowGraph, number: int, counted: set[int]) -> None:
     """Add the calls that make a value, as far as nothing else reads what they make."""
-    value = graph.values[number]
-    maker = value.maker
-    if value.base is not None:
-        _add_makers(graph, value.base, counted)
-    if maker is None or maker in counted:
-        return
-    readers = {reader for made in graph.calls[maker].writes for reader in graph.readers[made]}
-    if readers <= counted:
-        counted.add(maker)
-        for read in graph.calls[maker].reads:
-            _add_makers(graph, read, counted)
+    # A matrix that is filled element by element has as many values as elements, each the base of the next.
+    asked, seen = [number], set[int]()
+    while asked:
+        value = graph.values[asked.pop()]
+        if value.base is not None and value.base not in seen:
+            seen.add(value.base)
+            asked.append(value.base)
+        if value.maker is None or value.maker in counted:
+            continue
+        readers = {reader for made in graph.calls[value.maker].writes for reader in graph.readers[made]}
+        if readers <= counted:
+            counted.add(value.maker)
+            asked += graph.calls[value.maker].reads
 
 
 def _computed_from_leaves(graph: FlowGraph) -> list[bool]:

@@ -245,7 +245,7 @@ def _backward_s(case: Case, loop: HostLoop, in_operators: Seconds, traced: LineT
     """
     assert case.trace is not None
     assert case.host is not None
-    if not traced.backward_ns:
+    if not traced.backward_ns or not in_operators:
         return 0.0
     whole_s = sum(leaf.seconds_per_step for leaf in case.host.leaves if leaf.kind == "backward")
     all_ns = sum(line.backward_ns for line in case.trace.top_lines)

@@ -40,7 +40,7 @@ class HostSteps:
         tracer: what records first.
     """
 
-    __slots__ = ("_block_ns", "_ends", "_flow", "_into", "_last_ns", "_log", "_notes", "_request", "_sampler", "_state", "_steps", "_tracer", "_watch", "bare", "sampled")  # fmt: skip
+    __slots__ = ("_block_ns", "_ends", "_flow", "_last_ns", "_log", "_notes", "_request", "_sampler", "_state", "_tracer", "_watch", "bare", "sampled")  # fmt: skip
 
     def __init__(self, log: EventLog, request: dict[str, Any], tracer: Tracer) -> None:
         self._log = log
@@ -48,7 +48,6 @@ class HostSteps:
         self._tracer = tracer
         self._ends = StepEnds()
         self._state = "waiting"
-        self._steps = 0
         self._sampler: HostSampler | None = None
         self._watch: HostWatch | None = None
         self._flow: Any = None
@@ -61,15 +60,11 @@ class HostSteps:
     def begin(self, kind: int, value: int, subject: Any = None) -> None:
         """Something of this kind begins, on this object."""
         self._tracer.begin(kind, value, subject)
-        if self._state == "followed" and kind == kinds.OPTIMIZER_BEGIN:
-            self._flow.optimizer(subject)
-        self._boundary(kind, value)
+        self._boundary(kind, value, subject)
 
     def end(self, kind: int, value: int = 0, subject: Any = None) -> None:
         """Something of this kind has ended."""
         self._tracer.end(kind, value, subject)
-        if self._state == "followed" and kind == kinds.OPTIMIZER_END:
-            self._flow.optimizer(None)
         self._boundary(kind, value)
 
     def finish(self) -> None:
@@ -94,10 +89,12 @@ class HostSteps:
         if self._flow is not None:
             self._flow.detach()
 
-    def _boundary(self, kind: int, value: int) -> None:
+    def _boundary(self, kind: int, value: int, subject: Any = None) -> None:
         if self._state == "done":
             return
         try:
+            if self._state == "followed" and kind in {kinds.OPTIMIZER_BEGIN, kinds.OPTIMIZER_END}:
+                self._flow.optimizer(subject if kind == kinds.OPTIMIZER_BEGIN else None)
             found = self._ends.at(kind, value)
             if found & BETTER and self._state != "waiting":
                 self._let_go()
@@ -123,7 +120,7 @@ class HostSteps:
             return
         elif self._state == "followed":
             self._log.add(kinds.word(kinds.HOST_WATCHED))
-            if not self._flow.next_step():
+            if not self._follows_next():
                 self._state = "between"
             return
         self._block_ns += spent
@@ -159,10 +156,21 @@ class HostSteps:
         try:
             make = getattr(importlib.import_module(wanted["module"]), wanted["name"])
             self._flow = make(sys.modules["torch"], wanted["settings"])
-            return bool(self._flow.next_step())
         except Exception as error:  # noqa: BLE001 - the script comes first
             self._notes.append(f"what reads what was not recorded: {error}")
             return False
+        return self._follows_next()
+
+    def _follows_next(self) -> bool:
+        """Go on to follow values; what followed them is let go with all that it knows once it has ended."""
+        try:
+            if self._flow.next_step():
+                return True
+        except Exception as error:  # noqa: BLE001 - the script comes first
+            self._notes.append(f"what reads what was not recorded: {error}")
+            self._flow.stop()
+        self._flow = None
+        return False
 
     def _switch(self, state: str) -> None:
         sampler = self._sampler
