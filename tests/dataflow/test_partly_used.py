@@ -75,6 +75,8 @@ EARLY: dict[str, Callable[[], object]] = {
         HEAD(HIDDEN).view(-1, 30), LABELS.abs() % 30
     ),
     "probability of one class": lambda: HEAD(HIDDEN).log_softmax(-1)[..., 3],
+    "the best of a sorted row": lambda: HEAD(HIDDEN)[0].sort(descending=True).values[:, :3] + 1,
+    "the end of a running sum": lambda: HEAD(HIDDEN)[0].cumsum(1)[:, -1] + 1,
     "most is read": lambda: HEAD(HIDDEN)[:, 3:].sum() + 1,
     "recurrence": lambda: LSTM(HIDDEN)[0][:, -1],
     "attention mixes positions": lambda: functional.scaled_dot_product_attention(

@@ -41,6 +41,11 @@ ATTENTION = frozenset(
         "flash_attention_for_cpu flash_attention efficient_attention attention_math cudnn_attention fused_attention_overrideable"
     )
 )
+ORDERING = frozenset(
+    f"aten::{name}" for name in words("sort argsort cumsum cumprod cummax cummin logcumsumexp")
+)
+"""What they say of one element of a row depends on the others."""
+
 MASKED_OUT = 0.5
 """Share of zeros in a mask from which it selects."""
 
@@ -71,6 +76,9 @@ def is_for_all(graph: FlowGraph, call: Call, demand: Demand) -> bool:
     rank = len(graph.values[call.writes[0]].shape)
     if call.name in {"aten::_log_softmax", "aten::_softmax"}:
         return call.argument(1, -1) % rank in demand.dims
+    if call.name in ORDERING:
+        dims = [argument for argument in call.arguments[1:] if type(argument) is int]
+        return (dims[0] if dims else -1) % max(rank, 1) in demand.dims
     if call.name in SPATIAL:
         return not demand.regular and bool(demand.dims - {0})
     if call.name in {"aten::mm", "aten::addmm"}:
