@@ -27,7 +27,7 @@ class Fault(NamedTuple):
 
 FAULTS = (
     Fault("inefficient_op", ("PYR515", "PYR516"), "return torch.sort("),
-    Fault("item_each_step", ("PYR101",), "worst = max(worst, loss.item())"),
+    Fault("item_each_step", ("PYR101", "PYR126"), "for loss in losses:", 2),
     Fault("memory_churn", ("PYR215", "PYR511"), "history = torch.cat("),
     Fault("slow_loader", ("PYR301",), "def decode(", 8),
     Fault("tiny_ops", ("PYR109", "PYR111", "PYR126"), "for i in range("),

@@ -84,9 +84,9 @@ NETWORK = re.compile(
 """Other operators than products and convolutions that a network is made of."""
 
 LAYERS = re.compile(
-    r"softmax|norm|gelu|silu|relu|mish|elu|tanh|sigmoid|embedding|pool|loss|dropout|backward|copy|upsample|interpolate|grid_sampl"
+    r"softmax|norm|gelu|silu|relu|mish|elu|tanh|sigmoid|embedding|pool|loss|dropout|backward|copy|upsample|interpolate|grid_sampl|::(cat|stack)$"
 )
-"""Operators of layers, which may be most of a small network that does what it is for; and copies, of which other rules speak."""
+"""Operators of layers, which may be most of a small network that does what it is for; and copies and joins, of which other rules speak."""
 
 LOUD = 0.4
 """Share of the time from which on an operator of no layer is more than a remark."""
