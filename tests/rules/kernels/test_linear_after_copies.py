@@ -22,10 +22,6 @@ def test_the_map_is_told_at_its_line_with_what_copies(only: Callable[..., Findin
     assert finding.cost.share == pytest.approx(0.5)
 
 
-def test_what_costs_little_is_left_out(findings: Callable[..., list[Finding]]) -> None:
-    assert findings(CODE, case_at(CODE, 0.05)) == []
-
-
 def test_projecting_first_gives_the_same(run: Callable[..., dict[str, Any]]) -> None:
     project, coarse = torch.nn.Conv2d(5, 3, 1), torch.randn(2, 5, 4, 4)
     before, after = (run(CODE, part, torch=torch)["merge"] for part in ("Example", "Use instead"))

@@ -20,6 +20,7 @@ from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.host.patterns.suppression import suppressions
 from pyrometer.rules.joining import FunctionNode, function_at, module_of
 from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.surroundings import backward_s
 from pyrometer.rules.untraced import Share, untraced
 from pyrometer.source.index import Loop
 from pyrometer.source.value import Kind
@@ -190,7 +191,7 @@ def _sampled_run(case: Case, number: int) -> LoopRun:
     function = function_at(loop.where, case.modules)
     traced = None if function is None else _traced(case, function)
     work = None if traced is None or case.trace is None else work_share(case.trace, traced, traced.function)
-    backward = 0.0 if traced is None else _backward_s(case, loop, in_operators, traced)
+    backward = 0.0 if function is None else _backward_s(case, loop, in_operators, function)
     share = profile.share(loop.total_s + backward)
     found = node_of(case, loop)
     elements = element_loops(found[0]) if found is not None else ()
@@ -237,21 +238,15 @@ def _traced(case: Case, function: tuple[Module, FunctionNode]) -> LineTotal | No
     return next((line for line in lines if function_at(line, case.modules) == function), None)
 
 
-def _backward_s(case: Case, loop: HostLoop, in_operators: Seconds, traced: LineTotal) -> Seconds:
-    """What the backward pass takes of the operators of a loop.
-
-    The trace tells which part of the backward pass is the function's, and the samples how long all of it is with the engine, which
-    takes as long as small operators do.
-    """
-    assert case.trace is not None
-    assert case.host is not None
-    if not traced.backward_ns or not in_operators:
+def _backward_s(
+    case: Case, loop: HostLoop, in_operators: Seconds, function: tuple[Module, FunctionNode]
+) -> Seconds:
+    """What the backward pass takes of the operators of a loop: of its function's as much as of these."""
+    if case.host is None or not in_operators:
         return 0.0
-    whole_s = sum(leaf.seconds_per_step for leaf in case.host.leaves if leaf.kind == "backward")
-    all_ns = sum(line.backward_ns for line in case.trace.top_lines)
     lines = (line for line in case.host.lines if line.where.function == loop.where.function)
     around = sum(leaf.seconds_per_step for line in lines for leaf in line.leaves if leaf.kind in OPERATORS)
-    return whole_s * traced.backward_ns / all_ns * min(1.0, in_operators / max(around, in_operators))
+    return backward_s(case, function) * min(1.0, in_operators / max(around, in_operators))
 
 
 def _has_many_rounds(case: Case, loop: HostLoop) -> bool:
