@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +11,7 @@ from torch import nn
 from pyrometer.compiler.budget import CompileBudget, check_budget
 from pyrometer.compiler.inspection.inspect import inspect_compile
 from pyrometer.compiler.inspection.observe import observe_compile
+from pyrometer.compiler.private import cache_entries
 from pyrometer.workload.inference import Inference
 
 
@@ -33,6 +36,28 @@ class Looping(nn.Module):
             x = x + 1
             torch._dynamo.graph_break()
         return x
+
+
+class Guarded(nn.Module):
+    """A break within a context manager of the standard library, at whose methods Dynamo glances."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        with contextlib.nullcontext():
+            torch._dynamo.graph_break()
+        return x + 1
+
+
+class Around(nn.Module):
+    """Eager code around a compiled part."""
+
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with contextlib.nullcontext():
+            return self.part(x)
 
 
 class Sized(nn.Module):
@@ -69,6 +94,13 @@ def test_a_second_inspection_of_a_model_is_incomplete_and_keeps_no_budget():
     (sentence,) = check_budget(report, CompileBudget(max_graph_breaks=0, max_graphs=0))
     assert sentence.startswith("cannot be told: ")
     assert PLACE in sentence
+
+
+def test_a_context_manager_that_another_program_entered_is_not_missed():
+    compiled(Guarded())(torch.ones(3))
+    assert contextlib.nullcontext.__enter__.__code__ in cache_entries.compiled_codes()
+
+    assert inspected(Around(compiled(Sized()))).incomplete == []
 
 
 def test_a_second_instance_of_a_class_is_incomplete():

@@ -19,6 +19,9 @@ from pyrometer.source.ownership import owner_of
 _OBSERVERS = frozenset({cache_entries.__file__, silent.__file__})
 """Others that listen to look-ups are called in between."""
 
+_NO_GRAPHS = frozenset({"torch", "stdlib"})
+"""Whose functions hold nothing that Dynamo would put into a graph: where it gave one up, no graph was lost."""
+
 
 class EarlierCode:
     """What Dynamo knows at the moment when this is made, and which of it runs from then on.
@@ -34,8 +37,8 @@ class EarlierCode:
         self._ran: dict[int, CodeType] = {}
         for function in cache_entries.compiled_codes():
             entries = cache_entries.entries_of(function)
-            if not entries and owner_of(function.co_filename, function.co_name) == "torch":
-                continue  # torch's own, at which Dynamo only glanced
+            if not entries and owner_of(function.co_filename, function.co_name) in _NO_GRAPHS:
+                continue  # Dynamo only glanced at it
             codes = [entry.code for entry in entries if entry.code is not None] or [function]
             self._by_compile_id.update((entry.compile_id, function) for entry in entries)
             self._functions.update((id(code), function) for code in codes)
