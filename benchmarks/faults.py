@@ -32,7 +32,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pyrometer.cli import saving
 from pyrometer.cli.main import main
-from pyrometer.errors import InputError, PyrometerError, StoreError
+from pyrometer.errors import InputError, StoreError
 from pyrometer.store.run import Run
 from pyrometer.store.store import Store
 
@@ -279,7 +279,9 @@ def flips(room: Path, number: int, coin: random.Random) -> tuple[str, list[str]]
     for turn in range(number):
         place, width = coin.randrange(len(whole)), coin.choice((1, 1, 16, 512))
         damaged = bytearray(whole)
-        damaged[place : place + width] = bytes(byte ^ coin.randrange(1, 256) for byte in damaged[place : place + width])
+        damaged[place : place + width] = bytes(
+            byte ^ coin.randrange(1, 256) for byte in damaged[place : place + width]
+        )
         copy = room / f"flipped{turn}"
         shutil.copytree(sound, copy)
         for log in ("runs.db-wal", "runs.db-shm"):
@@ -289,7 +291,10 @@ def flips(room: Path, number: int, coin: random.Random) -> tuple[str, list[str]]
         num_refused += bool(refusals)
         wrong += [f"byte {place} (+{width}): {fault}" for fault in faults]
         shutil.rmtree(copy)
-    return f"{number} stores: {num_refused} refuse something, {number - num_refused} tell all as it was", wrong
+    return (
+        f"{number} stores: {num_refused} refuse something, {number - num_refused} tell all as it was",
+        wrong,
+    )
 
 
 def read_damaged(folder: Path, known: dict[str, Run]) -> tuple[list[str], list[str]]:
@@ -372,9 +377,10 @@ def mounted(place: Path, *arguments: str) -> Iterator[Path]:
 def run(number: int, num_flips: int, writers: int, seed: int) -> int:
     """Everything in turn; the number of promises that were broken."""
     import torch._dynamo  # noqa: F401 - before the first fork, so that each verb finds it
+
     from pyrometer.evidence import observe  # noqa: F401
 
-    coin, num_broken = random.Random(seed), 0  # noqa: S311 - moments and places
+    coin, num_broken = random.Random(seed), 0
     cases: dict[str, Callable[[Path], tuple[str, list[str]]]] = {
         "full disk": full_disk,
         "filling disk": filling_disk,
