@@ -62,10 +62,12 @@ class Verb:
 
     @property
     def stdout(self) -> str:
+        """What it printed so far."""
         return (self.folder / "out").read_text(encoding="utf-8")
 
     @property
     def stderr(self) -> str:
+        """What it told beside."""
         return (self.folder / "err").read_text(encoding="utf-8")
 
     def reported(self) -> dict[str, Any] | None:
