@@ -210,7 +210,9 @@ def test_two_runs_of_one_program_are_hardly_ever_told_apart(between, within, ste
     wrong = 0
     for _ in range(2000):
         a, b = (
-            (1e7 * np.exp(generator.normal(generator.normal(0, between), within, size=steps))).astype(np.int64)
+            (1e7 * np.exp(generator.normal(generator.normal(0, between), within, size=steps))).astype(
+                np.int64
+            )
             for _ in range(2)
         )
         wrong += decide(change(a, b), run_margin(a, b), (steps, steps))[0] in {"faster", "slower"}
