@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings, with_flags
@@ -106,6 +107,8 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
         script = inspect_script(argv)
     code = 130 if script.observed.interrupted else script.observed.exit_code
+    if not (code or script.observed.step_ns or script.log.entries):
+        code = without_steps(argv[0])
     return Inspected(
         shlex.join(argv),
         script.report,

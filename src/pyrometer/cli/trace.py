@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
+from pyrometer.cli.observe import without_steps
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
@@ -202,6 +203,9 @@ def _of_capture(
     if captured.trace is None and captured.exit_code:
         click.echo(f"note: {captured.missing}", err=True)
         return captured.exit_code
+    if captured.trace is None and captured.num_steps == 0:
+        click.echo(f"note: {captured.missing}", err=True)
+        return without_steps(captured.target)
     if captured.trace is None:
         raise InputError(captured.missing)
     if _is_asked(asked):
