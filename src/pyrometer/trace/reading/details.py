@@ -18,6 +18,9 @@ from pyrometer.trace.reading.scanned import ScannedEvents
 from pyrometer.trace.reading.shapes import CollectiveArgs
 from pyrometer.trace.reading.whereabouts import Whereabouts
 
+LAUNCHED = "launched"
+"""Table of what calls launch, where they say so."""
+
 LINKED = ("correlation", "external", "device", "stream")
 """Arguments that `events` holds itself."""
 
@@ -28,10 +31,10 @@ Columns = Mapping[str, pl.Series]
 """The same as columns."""
 
 
-def types_of(table: str | None) -> dict[str, Any]:
+def types_of(table: str) -> dict[str, Any]:
     """Types of the columns that arguments of a kind go to."""
     return {
-        **({} if table is None else schema.dtypes(schema.TABLES[table])),
+        **schema.dtypes(schema.TABLES[table]),
         **{name: schema.EVENTS[name].dtype for name in LINKED},
         "collective_name": pl.String,
     }
@@ -67,9 +70,11 @@ class Details:
             columns: Columns = {}
         else:
             table = arguments.TABLE_OF.get(kind)
-            columns = self._columns(shape, events, types_of(table))
+            columns = self._columns(shape, events, types_of(table or LAUNCHED))
             if table is not None:
                 self._append(table, columns, rows)
+            elif "kernel" in columns:
+                self._append(LAUNCHED, columns, rows, (columns["kernel"].fill_null("") != "").arg_true())
             if "collective_name" in columns:
                 self._add_collectives(columns["collective_name"], events, rows)
         return {
@@ -100,9 +105,13 @@ class Details:
         self._note_findings(findings, events)
         return pl.Series("args", texts, dtype=pl.String)
 
-    def _append(self, table: str, columns: Columns, rows: pl.Series) -> None:
+    def _append(self, table: str, columns: Columns, rows: pl.Series, places: pl.Series | None = None) -> None:
+        """Add rows to a table, or the rows at some places, of which there may be none."""
         held = [columns[name] for name in schema.TABLES[table] if name in columns]
-        self.parts[table].append(pl.DataFrame([rows, *held]))
+        if places is None:
+            self.parts[table].append(pl.DataFrame([rows, *held]))
+        elif len(places):
+            self.parts[table].append(pl.DataFrame([rows, *held])[places])
 
     def _add_collectives(self, names: pl.Series, events: Sequence[AnyEvent], rows: pl.Series) -> None:
         places = (names.fill_null("") != "").arg_true().to_list()
