@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, is_kind
-from pyrometer.trace.rows import IntArray, nullable, positions, row_numbers
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_numbers
 from pyrometer.trace.timing.intervals import Intervals, covered, length
 from pyrometer.trace.trace import RankTrace
 
@@ -72,12 +72,24 @@ def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
     ends = earlier.filter(pl.col("step").is_not_null())["end_ns"].max()
     low = max(host_end, ends if isinstance(ends, int) else host_end)
     keep = np.where(is_work.to_numpy(), belongs, started | (events["end_ns"] > host_end).to_numpy())
+    captured = events.select(is_kind(Kind.CAPTURED)).to_series().to_numpy()
+    keep = np.where(captured, _above(trace.links.above, is_work.to_numpy() & keep), keep)
     tables = _only(trace, np.flatnonzero(keep))
     begins = pl.when(is_kind(*DEVICE_WORK)).then("start_ns").otherwise(pl.col("start_ns").clip(host_end))
     tables["events"] = tables["events"].with_columns(start_ns=begins)
     tables["events"] = tables["events"].with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
     kept = RankTrace(trace.info, tables, known_steps=steps[first:])
     return between(kept, low, trace.activity.end_ns), earlier
+
+
+def _above(above: IntArray, wanted: Mask) -> Mask:
+    """Which events lie above the wanted ones."""
+    found = np.zeros(len(above), np.bool_)
+    rows = np.unique(above[wanted])
+    while len(rows := rows[rows >= 0]):
+        found[rows] = True
+        rows = np.unique(above[rows])
+    return found
 
 
 def _only(trace: RankTrace, rows: IntArray) -> dict[str, pl.DataFrame]:
@@ -88,6 +100,10 @@ def _only(trace: RankTrace, rows: IntArray) -> dict[str, pl.DataFrame]:
         if name != "events" and "event" in table.columns:
             number = nullable(place[row_numbers(table["event"])])
             tables[name] = table.with_columns(event=number).filter(pl.col("event").is_not_null())
+    if "captured" in tables:
+        above = tables["captured"]["above"].to_numpy()
+        moved_up = pl.Series(place[above], dtype=pl.Int64)  # the last place is that of none
+        tables["captured"] = tables["captured"].with_columns(above=moved_up)
     events = trace.tables["events"][rows]
     tables["events"] = events.with_columns(event=pl.int_range(pl.len(), dtype=pl.UInt32))
     return tables
