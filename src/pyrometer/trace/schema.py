@@ -86,7 +86,8 @@ STEPS: Table = MappingProxyType(
         "start_ns": Column(pl.Int64, "start"),
         "end_ns": Column(pl.Int64, "end"),
         "source": Column(
-            pl.String, "what marks steps: profiler, optimizer, loader, annotation or cycle; see `find_steps`"
+            pl.String,
+            "what marks steps: engine, profiler, optimizer, loader, annotation or cycle; see `find_steps`",
         ),
     }
 )
