@@ -59,22 +59,17 @@ def _told(entry: LeftOut) -> str:
 def in_flight(trace: RankTrace) -> Iterator[HealthIssue]:
     """Device work that is not in the record, or without its launch, because it ran when recording began or ended."""
     for entry in steady(trace).left_out:
-        took = format_seconds(entry.span_ns * 1e-9)
-        share = entry.span_ns / max(trace.activity.span_ns, 1)
-        if entry.reason == "in_flight_at_start":
-            text = (
-                f"work was in flight when recording began: for {took} ({format_percent(share)} of the record) nothing is recorded on "
-                f"the device while {counted(entry.count, 'launch')} waited, the first for "
-                f"{format_seconds(entry.longest_ns * 1e-9)}; that is no idle time: the span begins with the first recorded work"
-            )
-        elif entry.reason == "in_flight_at_end":
-            text = (
-                f"work was in flight when recording ended: {counted(entry.count, 'launch')} left no device event in the "
-                f"last {took} ({format_percent(share)} of the record); that is no idle time: the span ends with the last recorded work"
-            )
-        else:
+        if not entry.reason.startswith("in_flight"):
             continue
-        yield HealthIssue(code=entry.reason, severity="warning", message=text, count=entry.count, share=share)
+        is_start = entry.reason == "in_flight_at_start"
+        share = entry.span_ns / max(trace.activity.span_ns, 1)
+        yield HealthIssue(
+            code="in_flight_at_start" if is_start else "in_flight_at_end",
+            severity="warning",
+            message=(_at_start if is_start else _at_end)(entry, share),
+            count=entry.count,
+            share=share,
+        )
     if before := started_before(trace):
         until = format_seconds((before[1] - trace.activity.start_ns) * 1e-9)
         yield HealthIssue(
@@ -85,3 +80,20 @@ def in_flight(trace: RankTrace) -> Iterator[HealthIssue]:
             count=before[0],
             share=before[0] / trace.device_work.height,
         )
+
+
+def _at_start(entry: LeftOut, share: float) -> str:
+    took, delay = format_seconds(entry.span_ns * 1e-9), format_seconds(entry.longest_ns * 1e-9)
+    return (
+        f"work was in flight when recording began: for {took} ({format_percent(share)} of the record) nothing is recorded on the "
+        f"device while {counted(entry.count, 'launch')} waited, the first for {delay}; that is no idle time: the span begins with "
+        "the first recorded work"
+    )
+
+
+def _at_end(entry: LeftOut, share: float) -> str:
+    return (
+        f"work was in flight when recording ended: {counted(entry.count, 'launch')} left no device event in the last "
+        f"{format_seconds(entry.span_ns * 1e-9)} ({format_percent(share)} of the record); that is no idle time: the span ends with "
+        "the last recorded work"
+    )
