@@ -45,7 +45,7 @@ def ran(new_builder, tmp_path):
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.combinations([CONV, LINEAR, TEXT, PATCHES], 2)))
 def test_different_programs_are_refused_without_shapes_and_modules(ran, a, b):
-    with pytest.raises(IncomparableError, match="in the first only.*--diff-anyway"):
+    with pytest.raises(IncomparableError, match=r"in the first only.*--diff-anyway"):
         diff_traces(ran(a), ran(b))
 
 

@@ -189,10 +189,9 @@ def _weight(family: str) -> float:
 def _only(calls: tuple[dict[str, float], dict[str, float]], sides: tuple[Makings, Makings]) -> str:
     """The heaviest of what only one side has, on both."""
 
-    def first(names: Iterable[str]) -> str:
-        return (
-            ", ".join(sorted(names, key=lambda name: (name not in HEAVY, ":" in name, name))[:3]) or "nothing"
-        )
+    def first(names: Collection[str]) -> str:
+        families = [name for name in names if ":" not in name] or names
+        return ", ".join(sorted(families, key=lambda name: (name not in HEAVY, name))[:3]) or "nothing"
 
     a, b = (side.keys() for side in calls)
     roots = [", ".join(sorted(side.roots)[:2]) for side in sides]
