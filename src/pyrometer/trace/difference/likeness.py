@@ -9,6 +9,7 @@ compilers leave alone is known, and of graphs that are replayed only kernels.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
