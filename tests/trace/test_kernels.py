@@ -156,7 +156,6 @@ def test_names_of_generated_kernels(name, ops):
         ("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x256x128x1_swiglu", "gemm", None),
         ("fused_moe_kernel", "gemm", None),
         ("cutlass_80_simt_sgemm_128x64_kernel", "gemm", False),
-        ("volta_sgemm_128x32_nt", "gemm", False),
         ("void gemv2T_kernel_val<int, int, float>(x)", "gemm", False),
     ],
 )  # fmt: skip
