@@ -12,9 +12,9 @@ PYTEST  := OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pyt
 BESIDE  := -n 2 --dist loadfile --no-loadscope-reorder
 ALONE   := -n 0
 
-.PHONY: install demo test test-slow test-exhaustive recordings lint format docs web web-check clean
+.PHONY: install native demo test test-slow test-exhaustive recordings lint format docs web web-check clean
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
@@ -22,6 +22,10 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 install: $(STAMP)
+
+# An install compiles this, too, where a compiler is; all of it is also done in Python.
+native:
+	$(BIN)/python native/build.py
 
 demo: $(STAMP)
 	$(BIN)/pyrometer check $(TARGET)

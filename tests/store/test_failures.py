@@ -168,6 +168,33 @@ def test_a_damaged_database_is_refused(store: Store, make_run):
     assert "damaged" in _one_line(caught.value, file)
 
 
+def test_a_run_that_is_not_what_was_saved_is_refused_and_the_others_are_read(store: Store, make_run):
+    damaged, sound = (store.save(make_run(document={"step_s": 0.125, "why": "text"})) for _ in range(2))
+    for text, other, said in (("0.125", "0.725", "is not what was saved"), ('"why"', '"why', "is damaged")):
+        connection = sqlite3.connect(store.folder / "runs.db")
+        connection.execute(
+            "UPDATE runs SET document = replace(document, ?, ?) WHERE id = ?", (text, other, damaged.id)
+        )
+        connection.commit()
+        connection.close()
+        with pytest.raises(StoreError, match=said) as caught:
+            store.load(damaged.id)
+        assert str(caught.value).startswith(f"{store.folder / 'runs.db'}: ")
+        assert store.load(sound.id) == sound
+        assert len(store.runs()) == 2
+
+
+def test_a_listing_of_damaged_rows_is_refused_in_one_line(store: Store, make_run):
+    store.save(make_run())
+    connection = sqlite3.connect(store.folder / "runs.db")
+    connection.execute("UPDATE runs SET headline = x'ff'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreError) as caught:
+        store.runs()
+    assert "the database is damaged" in _one_line(caught.value, store.folder / "runs.db")
+
+
 def test_an_empty_file_becomes_a_store(tmp_path: Path, make_run):
     (tmp_path / "runs.db").touch()
     Store.open(tmp_path).save(make_run())

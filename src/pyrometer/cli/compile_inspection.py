@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings, with_flags
@@ -38,7 +39,7 @@ class Inspected(NamedTuple):
     program: Program | None = None
     divergence: Sequence[str] = ()
     was_run: bool = True  # here, not somewhere else long ago
-    exit_code: int = ExitCode.OK  # of a script
+    exit_code: int = ExitCode.OK  # of a script, or of a program that fails once it is compiled
     is_script: bool = False
 
 
@@ -106,6 +107,8 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
         script = inspect_script(argv)
     code = 130 if script.observed.interrupted else script.observed.exit_code
+    if not (code or script.observed.step_ns or script.log.entries):
+        code = without_steps(argv[0])
     return Inspected(
         shlex.join(argv),
         script.report,
@@ -148,4 +151,5 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
         if sample is not None:
             shapes = recommend_shapes(work, sample, mode=flags["mode"], progress=progress)
         program = describe(work)
-    return Inspected(target.text, report, log, shapes, program)
+    code = ExitCode.OK if report.failure is None else ExitCode.USER_PROGRAM
+    return Inspected(target.text, report, log, shapes, program, exit_code=code)

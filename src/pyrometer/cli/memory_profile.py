@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pyrometer.cli.baseline import read_baseline
 from pyrometer.cli.explaining import explainer
 from pyrometer.cli.memory_flags import MemoryLimits, over_limits
+from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
-from pyrometer.errors import UsageError
+from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ def of_script(question: MemoryQuestion, parsed: Target, *, quiet: bool) -> tuple
         over_limit=_over_limits(question, memory.profile),
         diff=None if earlier is None else diff_memory(earlier, memory.profile),
     )
-    return document, memory.exit_code
+    nothing = not memory.profile.peak_bytes and not memory.observed.step_ns
+    return document, memory.exit_code or (without_steps(question.target) if nothing else ExitCode.OK)
 
 
 def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
@@ -160,7 +162,7 @@ def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
 
 def _over_limits(question: MemoryQuestion, profile: MemoryProfile) -> list[str]:
     growth = profile.leak.bytes_per_step if profile.leak is not None else None
-    return over_limits(question.limits, profile.peak_bytes, growth)
+    return over_limits(question.limits, profile.highest_bytes, growth)
 
 
 def _plan(work: Workload, question: MemoryQuestion) -> CheckpointPlan:

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from pyrometer.cli.bench import exit_code_of
 from pyrometer.cli.importing import uncollected
 from pyrometer.cli.progress import progress_bar
@@ -79,8 +81,24 @@ def with_trials(target: Target, diagnosis: Diagnosis, budget_s: float, step_s: f
 
 
 def exit_code_of_target(evidence: Evidence) -> int:
-    """A script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it."""
+    """A script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it.
+
+    A script that ended well without a step leaves everything undecided, and it is told what to do.
+    """
     if evidence.script is not None:
         code = evidence.script.exit_code
+        if code == 0 and not evidence.script.num_steps:
+            return without_steps(evidence.script.argv[0])
         return code if code >= 0 else 128 - code
     return exit_code_of(evidence.measurement) if evidence.measurement is not None else ExitCode.OK
+
+
+def without_steps(script: str) -> int:
+    """Say what to do about a script in which no step was seen; the exit code of that."""
+    click.echo(
+        f"{script}: no step was seen, so that nothing could be judged; name the script that calls the model in its own "
+        "process, or a function, as in train.py:work, that returns what repeats: pm.Inference(model, inputs), "
+        "pm.Training(…) or pm.Call(function)",
+        err=True,
+    )
+    return ExitCode.UNDECIDED

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the comm
     from pyrometer.hardware.environment import Environment
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import EvidenceDocument, TargetDocument
-    from pyrometer.store.run import Run
+    from pyrometer.store.run import Run, RunSummary
 
 D = TypeVar("D", bound="EvidenceDocument | TargetDocument")
 
@@ -123,10 +123,25 @@ def save_run(
         now=datetime.now(UTC),
     )
     try:
-        return Store.open(store_location).save(run, artifacts)
+        store = Store.open(store_location)
+        saved = store.save(run, artifacts)
+        _tell_of_clock(saved, store.runs(limit=1)[0])
     except StoreError as error:
         click.get_current_context().meta[_FAILURE] = error
         return None
+    return saved
+
+
+def _tell_of_clock(saved: Run, newest: RunSummary) -> None:
+    """Say that `last` is another run than the one just saved, where a clock that was set back makes it so."""
+    from pyrometer.store.run import created_at
+
+    if newest.id != saved.id and created_at(newest) > datetime.now(UTC):
+        click.echo(
+            f"note: the clock was set back: run {newest.id} is dated later than now, so that `last` still means it; name "
+            f"this one by its id, {saved.id}",
+            err=True,
+        )
 
 
 def provenance(run: Run | None) -> dict[str, Any]:

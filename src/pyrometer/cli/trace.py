@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
+from pyrometer.cli.observe import without_steps
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
@@ -148,8 +149,8 @@ def _of_files(
     strict: bool,
     full: bool,
 ) -> int:
+    from pyrometer.trace.graphs.opening import read_joined
     from pyrometer.trace.reading.paths import find_files
-    from pyrometer.trace.reading.read import read_trace
 
     if diff:
         if len(inputs) != 2:
@@ -157,7 +158,7 @@ def _of_files(
         document, attachments = _compared(inputs, explained, strict=strict)
         return _show(document, attachments, as_json=as_json, page=page, full=full)
     if _is_asked(asked) or export is not None:
-        trace = read_trace(list(inputs), strict=strict)
+        trace = read_joined(list(inputs), strict=strict)
         if export is not None:
             _export(trace, export)
         if _is_asked(asked):
@@ -183,9 +184,9 @@ def _drawn(files: Sequence[str | Path], *, strict: bool) -> Attachments:
     """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
     from pyrometer.report.attaching import draw
     from pyrometer.report.attachments import MOST_RANKS
-    from pyrometer.trace.reading.read import read_trace
+    from pyrometer.trace.graphs.opening import read_joined
 
-    return draw(read_trace(list(files[:MOST_RANKS]), strict=strict).ranks)
+    return draw(read_joined(list(files[:MOST_RANKS]), strict=strict).ranks)
 
 
 def _of_capture(
@@ -202,6 +203,9 @@ def _of_capture(
     if captured.trace is None and captured.exit_code:
         click.echo(f"note: {captured.missing}", err=True)
         return captured.exit_code
+    if captured.trace is None and captured.num_steps == 0:
+        click.echo(f"note: {captured.missing}", err=True)
+        return without_steps(captured.target)
     if captured.trace is None:
         raise InputError(captured.missing)
     if _is_asked(asked):
@@ -281,10 +285,11 @@ def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
     if change is not None:
         from pyrometer.report.terminal import what_if_view
         from pyrometer.trace.analysis.what_if import what_if
+        from pyrometer.trace.steady.steady import steady
 
         if len(trace.ranks) > 1:
             raise UsageError(f"--what-if: got {len(trace.ranks)} ranks; it replays one: pass one file")
-        found = what_if(trace.rank(), change=change)
+        found = what_if(steady(trace.rank()).trace, change=change)
         print_document(found) if as_json else print_view(what_if_view(found))
     return ExitCode.OK
 

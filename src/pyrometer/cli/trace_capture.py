@@ -37,6 +37,7 @@ class Captured:
     exit_code: int = ExitCode.OK  # of a script
     is_script: bool = False
     missing: str = ""  # why there is no trace
+    num_steps: int | None = None  # of a script
 
 
 def parse_extras(text: str) -> CaptureOptions:
@@ -107,6 +108,7 @@ def _capture_script(argv: list[str], *, steps: int, options: CaptureOptions, pat
         traced.trace,
         exit_code=code if code >= 0 else 128 - code,
         is_script=True,
+        num_steps=len(traced.observed.step_ns),
         missing="; ".join(traced.observed.notes) or f"{argv[0]}: it ended before a step could be traced",
     )
 

@@ -14,6 +14,7 @@ from pyrometer.hardware.cpu import Cpu, read_cpu, usable_memory_bytes
 from pyrometer.hardware.fingerprint import fingerprint
 from pyrometer.hardware.gpu import Gpu, read_gpus
 from pyrometer.hardware.torch_flags import read_settings
+from pyrometer.native import why_missing
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.version import __version__
@@ -31,6 +32,9 @@ class Environment(Record, frozen=True, kw_only=True):
     architecture: Annotated[str, doc("instruction set, such as x86_64")] = ""
     python: str
     pyrometer: str
+    engine: Annotated[
+        str, doc("what reads and walks traces: compiled, or Python and why it is not compiled")
+    ] = ""
     torch: str
     torch_cuda: Annotated[str | None, doc("CUDA version that torch was built for")]
     torch_hip: Annotated[str | None, doc("ROCm version that torch was built for")] = None
@@ -64,6 +68,7 @@ def read_environment(root: Path = ROOT) -> Environment:
         architecture=platform.machine(),
         python=platform.python_version(),
         pyrometer=__version__,
+        engine=f"Python: {why}" if (why := why_missing()) else "compiled",
         torch=str(torch.__version__),
         torch_cuda=torch.version.cuda,
         torch_hip=torch.version.hip,

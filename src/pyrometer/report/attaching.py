@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pyrometer.errors import InputError
+from pyrometer.errors import InputError, StoreError
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.report.attachments import ARTIFACT, EARLIER_ARTIFACT, MOST_RANKS, Attachments, unpack
 from pyrometer.report.documents import Document
@@ -90,5 +90,5 @@ def earlier_runs(store: Store, run: RunSummary) -> list[Run]:
 def _loaded(store: Store, run_id: str) -> Run | None:
     try:
         return store.load(run_id)
-    except (InputError, msgspec.DecodeError):
+    except (InputError, StoreError):
         return None  # damaged, or pruned meanwhile: a history goes on without it

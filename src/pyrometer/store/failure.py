@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 from sqlalchemy.exc import DBAPIError
 
 from pyrometer.errors import StoreError
@@ -29,6 +30,7 @@ _BY_MESSAGE = {
     "is full": _FULL,
     "readonly": _READ_ONLY,
     "not a database": "not a store that Pyrometer can read; move the file away, or pass --store DIR",
+    "decode to UTF-8": "the database is damaged; move the file away, or pass --store DIR",
     "malformed": "the database is damaged; move the file away, or pass --store DIR",
     "locked": f"another process kept the store locked for too long; try again, {_ELSEWHERE}",
     "unable to open": f"cannot be opened; check that the folder may be written, or {_ELSEWHERE}",
@@ -49,6 +51,8 @@ def store_errors(path: Path) -> Iterator[None]:
         where = Path(error.filename) if isinstance(error.filename, str) else path
         said = error.strerror or str(error)
         raise StoreError(f"{where}: {said}: {_BY_ERRNO.get(error.errno or 0, _ELSEWHERE)}") from error
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"{path}: {error}: {_BY_MESSAGE['malformed']}") from error
     except DBAPIError as error:
         said = str(error.orig).splitlines()[0]
         known = (advice for needle, advice in _BY_MESSAGE.items() if needle in said)

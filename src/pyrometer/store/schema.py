@@ -23,7 +23,7 @@ from pyrometer.errors import StoreError
 
 # Every revision in `migrations/versions`, oldest first. Known here too, so that a store that is up to date is
 # opened without importing alembic, which takes longer than the listing itself.
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 
 metadata = MetaData()
 
@@ -42,6 +42,7 @@ runs = Table(
     Column("document", JSON, nullable=False),
     Column("headline", Text, nullable=False, server_default=""),
     Column("median_s", Float),
+    Column("sha256", String(64)),
     Index("runs_by_time", "created_at"),
 )
 

@@ -13,6 +13,7 @@ at most files that belong to no run, which `prune` removes.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -128,7 +129,7 @@ class Store:
 
         Raises:
             InputError: no run, or more than one, begins like this.
-            StoreError: the store cannot be read.
+            StoreError: the store cannot be read, or the run is not what was saved.
         """
         columns = schema.runs.c
         newest = select(columns.id).order_by(*_NEWEST_FIRST)
@@ -147,6 +148,11 @@ class Store:
             files = select(schema.artifacts).where(schema.artifacts.c.run_id == found[0])
             artifacts = [_plain(file) for file in connection.execute(files).mappings()]
         plain = _plain(row)
+        if plain.pop("sha256") not in {None, _digest(plain)}:
+            raise StoreError(
+                f"{self.folder / 'runs.db'}: run {found[0]} is damaged: it is not what was saved; take the file from a "
+                "backup, or measure again; other runs can be read"
+            )
         document = upgraded(plain["kind"], plain["document"])
         return from_dict(Run, {**plain, "document": document, "artifacts": artifacts})
 
@@ -166,7 +172,7 @@ class Store:
         if name is not None:
             query = query.where(schema.runs.c.target.contains(name, autoescape=True))
         with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
-            return [from_dict(RunSummary, _plain(row)) for row in connection.execute(query).mappings()]
+            return [msgspec.convert(_plain(row), RunSummary) for row in connection.execute(query).mappings()]
 
     def ids(self) -> list[str]:
         """The id of every run, in no order; documents are left unread, so that it is quick for any number of runs."""
@@ -180,7 +186,7 @@ class Store:
             for start in range(0, len(wanted), _AT_ONCE):
                 chunk = schema.runs.c.id.in_(wanted[start : start + _AT_ONCE])
                 rows = connection.execute(select(*_SUMMARY).where(chunk)).mappings()
-                found += [from_dict(RunSummary, _plain(row)) for row in rows]
+                found += [msgspec.convert(_plain(row), RunSummary) for row in rows]
         return found
 
     def with_finding(self, code: str, run_ids: Iterable[str]) -> set[str]:
@@ -269,7 +275,12 @@ def _make_folder(folder: Path) -> None:
 def _row(run: Run) -> dict[str, Any]:
     plain = to_dict(run)
     del plain["artifacts"]  # in their own table
-    return plain
+    return plain | {"sha256": _digest(msgspec.json.decode(msgspec.json.encode(plain)))}
+
+
+def _digest(plain: Mapping[str, Any]) -> str:
+    """Of all columns of a run as they are read, whatever the order of keys."""
+    return hashlib.sha256(msgspec.json.encode(plain, order="deterministic")).hexdigest()
 
 
 def _plain(row: RowMapping) -> dict[str, Any]:

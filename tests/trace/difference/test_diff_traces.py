@@ -53,6 +53,31 @@ def test_faster_reads_as_old_over_new(record):
     assert "× faster (" in diff.sentence
 
 
+LOADER_STEPS_MS = (
+    (176.078, 173.992, 176.918, 181.259, 176.468, 164.261),
+    (181.565, 123.884, 126.824, 126.272, 163.461, 116.146),
+)
+"""Steps of a ResNet-50, published with Kineto: the loader without and with four workers, which start in the first step."""
+
+
+def test_slow_steps_of_a_few_do_not_hide_what_the_others_show():
+    a, b = (np.array([round(1e6 * ms) for ms in side]) for side in LOADER_STEPS_MS)
+    outcome, sentence = decide(change(a, b), run_margin(a, b), (6, 6))
+    assert outcome == "faster"
+    assert sentence.startswith("1.39× faster (1.1")
+
+
+def test_one_slow_step_is_no_change():
+    a = np.array([100, 101, 99, 100, 102, 100] * 2) * 10**6
+    b = np.append(a[:11], 10**10)
+    assert decide(change(a, b), run_margin(a, b), (12, 12))[0] == "same"
+
+
+def test_what_takes_place_in_few_steps_counts_by_its_mean():
+    a, b = np.array([0, 0, 0, 400]), np.array([0, 0, 0, 200])
+    assert (change(a, b).a_ns, change(a, b).b_ns) == (100, 50)
+
+
 def test_below_three_steps_there_is_no_interval_and_it_says_so(record):
     diff = diff_traces(record("a.json", steps=2), record("b.json", steps=6, times={"aten::linear": 90}))
     assert diff.outcome == "undecided"
@@ -177,17 +202,20 @@ def test_traces_without_steps_or_devices_are_compared_as_a_whole(new_builder, tm
     assert diff.outcome == "undecided"
 
 
+@pytest.mark.parametrize("steps", [4, 8])
 @pytest.mark.parametrize(("between", "within"), [(0.014, 0.03), (0.02, 0.08), (0.1, 0.2)])
-def test_two_runs_of_one_program_are_hardly_ever_told_apart(between, within):
+def test_two_runs_of_one_program_are_hardly_ever_told_apart(between, within, steps):
     """Steps scatter around a level that itself differs from run to run."""
     generator = np.random.default_rng(0)
     wrong = 0
     for _ in range(2000):
         a, b = (
-            (1e7 * np.exp(generator.normal(generator.normal(0, between), within, size=8))).astype(np.int64)
+            (1e7 * np.exp(generator.normal(generator.normal(0, between), within, size=steps))).astype(
+                np.int64
+            )
             for _ in range(2)
         )
-        wrong += decide(change(a, b), run_margin(a, b), (8, 8))[0] in {"faster", "slower"}
+        wrong += decide(change(a, b), run_margin(a, b), (steps, steps))[0] in {"faster", "slower"}
     assert wrong / 2000 < 0.01
 
 
@@ -211,7 +239,7 @@ def test_the_interval_covers_the_truth():
         b = np.exp(generator.normal(16 + np.log(1.5), 0.2, size=5)).astype(np.int64)
         time_change = change(a, b)
         held += time_change.ci_low <= 1.5 <= time_change.ci_high
-    assert 0.93 < held / 2000 < 0.98
+    assert 0.93 < held / 2000 < 0.99
 
 
 def test_workers_made_the_loader_fast(real_traces):
@@ -221,7 +249,8 @@ def test_workers_made_the_loader_fast(real_traces):
     assert diff.nodes[0].host.ratio < 0.05
     data = next(part for part in diff.parts if part.name == "data")
     assert data.b_ns < 0.05 * data.a_ns
-    assert diff.step.ratio == pytest.approx(0.79, abs=0.02)
+    assert diff.outcome == "faster"
+    assert diff.step.ratio == pytest.approx(0.72, abs=0.02)
 
 
 def test_two_vendors_run_the_same_model_with_other_kernels(real_traces):

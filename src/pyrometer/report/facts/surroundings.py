@@ -50,6 +50,9 @@ def environment_facts(environment: Environment) -> list[Fact]:
         Fact("torch", e.torch, f"CUDA {e.torch_cuda}" if e.torch_cuda else "built without CUDA"),
         Fact("threads", f"{e.threads} within an operator, {e.interop_threads} between operators"),
     ]
+    if e.engine:
+        engine, _, why = e.engine.partition(": ")
+        facts.append(Fact("trace engine", engine, why))
     return [*facts, Fact("fingerprint", e.fingerprint, "results are compared only where it matches")]
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pyrometer.native import compiled
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.rows import IntArray
 
@@ -32,7 +33,7 @@ class Plan(NamedTuple):
     """What a replay need not find out again: points that only follow their thread move with the last one that does not."""
 
     kept: IntArray  # nodes that are computed one by one; all others stand at a distance from one of these
-    sources: tuple[list[int], list[int]]  # of the kept nodes, as indices of `kept`
+    sources: IntArray  # (2, kept): of the kept nodes, as indices of `kept`
     before: IntArray  # (2, kept): the same as nodes, before they were moved to the last kept one
     points: IntArray  # nodes that are points, in order of thread and time
     follows: BoolArray  # of these, the ones that are not kept
@@ -58,8 +59,7 @@ def plan(graph: Graph) -> Plan:
     leader_of[points] = index[points[leader]]
     first[points] = leader
     before = graph.source[:, kept]
-    one, other = leader_of[before].tolist()
-    return Plan(kept, (one, other), before, points, follows, leader_of, rank, first)
+    return Plan(kept, leader_of[before], before, points, follows, leader_of, rank, first)
 
 
 def replay(graph: Graph, durations: Durations) -> IntArray:
@@ -72,16 +72,32 @@ def replay(graph: Graph, durations: Durations) -> IntArray:
     passed = np.where(steps.follows, durations.weight[0, steps.points] + stay[steps.points], 0)
     along = np.append(np.cumsum(passed), 0)
     offset = along[steps.rank] - along[steps.first]
-    weight = (durations.weight[:, steps.kept] + offset[steps.before])[:, 1:].tolist()
-    ends = [graph.low]
+    weight = durations.weight[:, steps.kept] + offset[steps.before]
+    ends = _ends(graph.low, steps.sources, weight, stay[steps.kept])
+    return np.asarray(ends[steps.leader_of] + offset, np.int64)
+
+
+def _ends(low: int, source: IntArray, weight: IntArray, stay: IntArray) -> IntArray:
+    """When each node ends, one after the other; the first one ends at `low`."""
+    fast = compiled()
+    if fast is not None:
+        found = np.empty(len(stay), np.int64)
+        fast.replay(low, *_plain(source[0], weight[0], source[1], weight[1], stay), found)
+        return found
+    ends = [low]
     add = ends.append
-    one, other = steps.sources
+    one, other = source[:, 1:].tolist()
     for u, w, v, x, more in zip(
-        one[1:], weight[0], other[1:], weight[1], stay[steps.kept[1:]].tolist(), strict=True
+        one, weight[0, 1:].tolist(), other, weight[1, 1:].tolist(), stay[1:].tolist(), strict=True
     ):
         a, b = ends[u] + w, ends[v] + x
         add((a if a > b else b) + more)  # noqa: FURB136 - max() would double the time of this loop
-    return np.asarray(np.array(ends, np.int64)[steps.leader_of] + offset, np.int64)
+    return np.array(ends, np.int64)
+
+
+def _plain(*arrays: IntArray) -> list[IntArray]:
+    """The arrays as the compiled module takes them."""
+    return [np.ascontiguousarray(array, np.int64) for array in arrays]
 
 
 def _plan_of(graph: Graph) -> Plan:
@@ -101,8 +117,18 @@ def slack(graph: Graph) -> IntArray:
 
     Nothing may end later than the span, also what nothing waits for.
     """
-    latest = [graph.high] * len(graph)
     stay = graph.lag + graph.dur
+    return _latest(graph, stay) - (graph.time + graph.dur)
+
+
+def _latest(graph: Graph, stay: IntArray) -> IntArray:
+    fast = compiled()
+    if fast is not None:
+        found = np.full(len(graph), graph.high, np.int64)
+        source, weight = graph.source, graph.weight
+        fast.slack(*_plain(source[0], weight[0], source[1], weight[1], stay), found)
+        return found
+    latest = [graph.high] * len(graph)
     columns = (graph.source[0], graph.weight[0], graph.source[1], graph.weight[1], stay)
     rows = zip(*(column[:0:-1].tolist() for column in columns), strict=True)
     for i, (u, w, v, x, more) in zip(range(len(graph) - 1, 0, -1), rows, strict=True):
@@ -111,7 +137,7 @@ def slack(graph: Graph) -> IntArray:
             latest[u] = begin - w
         if begin - x < latest[v]:  # noqa: PLR1730
             latest[v] = begin - x
-    return np.array(latest, np.int64) - (graph.time + graph.dur)
+    return np.array(latest, np.int64)
 
 
 WORK, LAG = -1, -2

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cache
+from math import exp, log, sqrt
+from statistics import NormalDist
+
 import numpy as np
 import numpy.typing as npt
 
-from pyrometer.bench.distributions import student_quantile
+from pyrometer.bench.distributions import binomial_cdf
 from pyrometer.trace.difference.record import TimeChange
 
 Times = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MIN_STEPS = 3
@@ -20,48 +25,75 @@ show; what is nearer to 1 than this is not called a difference."""
 HOST_RUN_MARGIN = 0.15
 """The same where the host does the work: neighbours, clock rates and caches move whole runs by more than a device's."""
 
+SCATTERS = 2.5
+"""How many times the scatter of its steps one program may differ from run to run."""
+
+NORMAL_SHARE = 1.4826
+"""Standard deviation over the median distance from the median, where steps are normal."""
+
 
 def change(a: Times, b: Times) -> TimeChange:
     """Compare times per step, one value per step, ns.
 
-    The ratio is of geometric means; its interval is Welch's (unequal variances) on the logarithms, the usual one for
-    ratios of positive times. It assumes that steps vary independently and says nothing about other runs.
+    Medians, since one slow step says nothing of the others; what takes place in fewer than half of the steps on both sides
+    counts by its mean. The interval of the ratio of medians is that of Price and Bonett (2002), from order statistics on
+    the logarithms. It assumes that steps vary independently and says nothing about other runs.
 
-    >>> steady = change(np.array([100, 102, 98]), np.array([200, 204, 196]))
-    >>> round(steady.ratio, 3), steady.ci_low < 2 < steady.ci_high
-    (2.0, True)
+    >>> steady = change(np.array([100, 102, 98, 1000]), np.array([200, 204, 196, 200]))
+    >>> round(steady.ratio, 2), steady.a_ns, steady.b_ns
+    (1.98, 101.0, 200.0)
     >>> change(np.array([100]), np.array([200])).ci_low is None
     True
     """
-    means = float(a.mean()) if len(a) else 0.0, float(b.mean()) if len(b) else 0.0
+    centres = tuple(float(np.median(times)) if len(times) else 0.0 for times in (a, b))
+    if not any(centres):
+        centres = tuple(float(times.mean()) if len(times) else 0.0 for times in (a, b))
     if not len(a) or not len(b) or a.min() <= 0 or b.min() <= 0:
-        return TimeChange(a_ns=means[0], b_ns=means[1], ratio=None)
-    log_a, log_b = np.log(a), np.log(b)
-    shift = float(log_b.mean() - log_a.mean())
+        return TimeChange(a_ns=centres[0], b_ns=centres[1], ratio=None)
+    shift = log(centres[1] / centres[0])
     if min(len(a), len(b)) < MIN_STEPS:
-        return TimeChange(a_ns=means[0], b_ns=means[1], ratio=float(np.exp(shift)))
-    of_a, of_b = log_a.var(ddof=1) / len(a), log_b.var(ddof=1) / len(b)
-    half = 0.0
-    if of_a + of_b > 0:
-        freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
-        half = float(student_quantile((1 + CONFIDENCE) / 2, float(freedom)) * np.sqrt(of_a + of_b))
-    low, high = np.exp(shift - half), np.exp(shift + half)
+        return TimeChange(a_ns=centres[0], b_ns=centres[1], ratio=exp(shift))
+    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * sqrt(_variance(np.log(a)) + _variance(np.log(b)))
     return TimeChange(
-        a_ns=means[0], b_ns=means[1], ratio=float(np.exp(shift)), ci_low=float(low), ci_high=float(high)
+        a_ns=centres[0],
+        b_ns=centres[1],
+        ratio=exp(shift),
+        ci_low=exp(shift - half),
+        ci_high=exp(shift + half),
     )
 
 
+def _variance(logs: Floats) -> float:
+    """Of the median of a few values: from how far two order statistics lie apart that hold it with a known probability."""
+    rank, deviations = _bracket(len(logs))
+    low, high = np.sort(logs)[[rank - 1, len(logs) - rank]]
+    return float((high - low) / deviations) ** 2
+
+
+@cache
+def _bracket(n: int) -> tuple[int, float]:
+    """The rank from either end, and how many standard deviations of the median lie between the two."""
+    rank = max(round((n + 1) / 2 - sqrt(n)), 1)
+    return rank, 2 * NormalDist().inv_cdf(1 - binomial_cdf(rank - 1, n, 0.5))
+
+
 def run_margin(a: Times, b: Times, *, least: float = RUN_MARGIN) -> float:
-    """By how much two runs of one program may differ by themselves: `least`, or twice the scatter of their steps.
+    """By how much two runs of one program may differ by themselves: `least`, or a multiple of the scatter of their steps.
 
     Where steps scatter, what disturbs them (neighbours, a hot device) also comes and goes between runs, and the interval
-    over steps does not cover that.
+    over steps does not cover that. One program has one scatter: the median distance of the steps of both sides from the
+    median of their own, each side as heavy as the other, so that a few slow steps do not count.
 
     >>> run_margin(np.array([100, 101, 99]), np.array([100, 101, 99]))
     0.05
-    >>> round(run_margin(np.array([100, 101, 99]), np.array([80, 100, 125])), 2)
-    0.56
+    >>> round(run_margin(np.array([100, 110, 90, 105]), np.array([80, 100, 125, 100])), 2)
+    0.28
     """
-    known = [times for times in (a, b) if len(times) > 1 and times.min() > 0]
-    scatter = max((float(np.log(times).std(ddof=1)) for times in known), default=0.0)
-    return max(least, float(np.expm1(2 * scatter)))
+    logs = [np.log(times) for times in (a, b) if len(times) > 1 and times.min() > 0]
+    if not logs:
+        return least
+    shares = np.linspace(0, 1, 101)
+    distances = np.median([np.quantile(np.abs(side - np.median(side)), shares) for side in logs])
+    known = sum(map(len, logs))
+    scatter = NORMAL_SHARE * float(distances) * sqrt(known / (known - len(logs)))
+    return max(least, float(np.expm1(SCATTERS * scatter)))

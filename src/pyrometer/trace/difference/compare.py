@@ -118,7 +118,7 @@ def _parts(a: RankTrace, b: RankTrace) -> list[PartChange]:
         held = [step_breakdown.parts for step_breakdown in found.by_step] or [found.parts]
         sides.append(
             {
-                name: sum(getattr(parts, name) for parts in held) / len(held)
+                name: float(np.median([getattr(parts, name) for parts in held]))
                 for name in held[0].__struct_fields__
             }
         )

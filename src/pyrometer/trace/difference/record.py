@@ -24,9 +24,11 @@ class Difference(Record, frozen=True, kw_only=True):
 class TimeChange(Record, frozen=True, kw_only=True):
     """A time per step on both sides, ns, and its ratio b/a."""
 
-    a_ns: Annotated[float, doc("mean over steps")]
+    a_ns: Annotated[
+        float, doc("median over steps; mean of what takes place in fewer than half of them on both sides")
+    ]
     b_ns: float
-    ratio: Annotated[Ratio | None, doc("of geometric means over steps; null where a side is 0 in some step")]
+    ratio: Annotated[Ratio | None, doc("of the medians; null where a side is 0 in some step")]
     ci_low: Annotated[Ratio | None, doc("null below three steps a side")] = None
     ci_high: Ratio | None = None
 
@@ -37,7 +39,7 @@ class TimeChange(Record, frozen=True, kw_only=True):
 
 
 class NodeChange(Record, frozen=True, kw_only=True):
-    """A node of the call tree; its times are those that no matched node below it has, so that all of them add up."""
+    """A node of the call tree; its times are those that no matched node below it has, so that nothing counts twice."""
 
     path: Annotated[list[str], doc("names from the outermost, of side a where it has the node")]
     status: Annotated[Status, doc("replaced: matched by its place, under another name")]
@@ -70,7 +72,7 @@ class GroupChange(Record, frozen=True, kw_only=True):
 
 
 class PartChange(Record, frozen=True, kw_only=True):
-    """A part of the breakdown, mean per step, ns."""
+    """A part of the breakdown, median over steps, ns; medians do not add up."""
 
     name: str
     a_ns: float

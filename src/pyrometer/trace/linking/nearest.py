@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyrometer.native import compiled
 from pyrometer.trace.rows import IntArray, Mask
 
 
@@ -22,12 +23,16 @@ def by_level(depth: IntArray) -> list[IntArray]:
 def nearest(parent: IntArray, depth: IntArray, wanted: Mask) -> IntArray:
     """For each event the innermost wanted one at or above it, as a row; -1 where there is none.
 
-    Level by level, from the roots down; `parent` is -1 at the roots, and `depth` counts ancestors.
+    `parent` is -1 at the roots, and `depth` counts ancestors.
 
     >>> nearest(np.array([-1, 0, 1]), np.array([0, 1, 2]), np.array([True, False, False])).tolist()
     [0, 0, 0]
     """
     found = np.full(len(parent), -1, np.int64)
+    fast = compiled()
+    if fast is not None:
+        fast.nearest(np.ascontiguousarray(parent, np.int64), found, np.ascontiguousarray(wanted, bool))
+        return found
     for rows in by_level(depth):
         above = parent[rows]
         found[rows] = np.where(wanted[rows], rows, np.where(above >= 0, found[above], -1))

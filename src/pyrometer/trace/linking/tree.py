@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyrometer.native import compiled
 from pyrometer.trace.rows import IntArray
 
 TOLERANCE_NS = 1000
@@ -52,11 +53,9 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     bounds = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1)).tolist()
     for low, high in zip(bounds, [*bounds, len(order)][1:], strict=True):
         rows = order[low:high]
-        found, pieces, crossing = _nest_track(start[rows].tolist(), end[rows].tolist())
-        above = np.array(found, np.int64)
+        above, pieces, crossing = _nest_rows(start[rows], end[rows])
         parent[rows] = np.where(above >= 0, rows[above], -1)
-        begins, ends, owner = np.array(pieces, np.int64).reshape(-1, 3).T
-        cut.append(Pieces(begins, ends, rows[owner]))
+        cut.append(pieces._replace(event=rows[pieces.event]))
         violations += crossing
     whole = (
         Pieces(*(np.concatenate([*column, np.empty(0, np.int64)]) for column in zip(*cut, strict=True)))
@@ -91,10 +90,22 @@ def depth_of(parent: IntArray) -> IntArray:
     return depth
 
 
+def _nest_rows(start: IntArray, end: IntArray) -> tuple[IntArray, Pieces, int]:
+    """`nest` for one track: parents, pieces, violations."""
+    fast = compiled()
+    if fast is None:
+        found, listed, violations = _nest_track(start.tolist(), end.tolist())
+        return np.array(found, np.int64), Pieces(*np.array(listed, np.int64).reshape(-1, 3).T), violations
+    parent = np.empty(len(start), np.int64)
+    pieces = np.empty((3, 2 * len(start)), np.int64)
+    number, violations = fast.nest(TOLERANCE_NS, start, end, parent, *pieces)
+    return parent, Pieces(*(column[:number].copy() for column in pieces)), violations
+
+
 def _nest_track(  # noqa: C901 - one loop over all events, and a call per event would cost more than all else
     start: list[int], end: list[int]
 ) -> tuple[list[int], list[tuple[int, int, int]], int]:
-    """`nest` for one track: parents, pieces, violations. Plain lists, since this loop touches every event once."""
+    """The same in Python, on plain lists, since this loop touches every event once."""
     parent = [-1] * len(start)
     pieces: list[tuple[int, int, int]] = []
     violations = 0

@@ -1,0 +1,33 @@
+"""Building: the compiled module goes along where a compiler is, and is left out where there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+NAME = "_native.abi3.so"
+
+
+class CompiledModule(BuildHookInterface):
+    """Compiles `native/*.c`, for an editable install beside the package, for a wheel into it."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and tell the wheel what it holds; without a compiler it is one for any platform."""
+        root = Path(self.root)
+        folder = root / "src" / "pyrometer" if version == "editable" else root / "build"
+        folder.mkdir(exist_ok=True)
+        done = subprocess.run([sys.executable, root / "native" / "build.py", folder / NAME], check=False)
+        if done.returncode:
+            self.app.display_warning(
+                "pyrometer is installed without its compiled module: reading traces takes several times longer"
+            )
+        elif version != "editable":
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["force_include"][str(folder / NAME)] = f"pyrometer/{NAME}"
+            build_data["pure_python"] = False
+            build_data["tag"] = f"cp311-abi3-{platform}"
