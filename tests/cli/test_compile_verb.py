@@ -46,6 +46,9 @@ def broken():
 def varying():
     return pm.Inference(torch.compile(nn.Linear(16, 16), backend="aot_eager"), [(4, 16), (6, 16), (9, 16)])
 
+def whole():
+    return pm.Inference(torch.compile(Branching(), backend="eager", fullgraph=True), torch.randn(4, 16))
+
 def raises():
     def fail(x):
         raise ValueError("no such split")
@@ -254,3 +257,9 @@ def test_a_program_that_fails_is_the_users(folder, call):
     assert done.returncode == 4
     assert "no such split" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_program_that_fails_only_compiled_is_reported_and_exits_4(folder, monkeypatch, capfd):
+    monkeypatch.chdir(folder)
+    assert main(["compile", "work.py:whole", "--no-store", "--budget", "0.2s"]) == 4
+    assert "compiling failed" in capfd.readouterr().out

@@ -40,7 +40,7 @@ class Inspected(NamedTuple):
     program: Program | None = None
     divergence: Sequence[str] = ()
     was_run: bool = True  # here, not somewhere else long ago
-    exit_code: int = ExitCode.OK  # of a script
+    exit_code: int = ExitCode.OK  # of a script, or of a program that fails once it is compiled
     is_script: bool = False
 
 
@@ -152,4 +152,5 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
         if sample is not None:
             shapes = recommend_shapes(work, sample, mode=flags["mode"], progress=progress)
         program = describe(work)
-    return Inspected(target.text, report, log, shapes, program)
+    code = ExitCode.OK if report.failure is None else ExitCode.USER_PROGRAM
+    return Inspected(target.text, report, log, shapes, program, exit_code=code)

@@ -165,7 +165,7 @@ def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
 
 def _over_limits(question: MemoryQuestion, profile: MemoryProfile) -> list[str]:
     growth = profile.leak.bytes_per_step if profile.leak is not None else None
-    return over_limits(question.limits, profile.peak_bytes, growth)
+    return over_limits(question.limits, profile.highest_bytes, growth)
 
 
 def _plan(work: Workload, question: MemoryQuestion) -> CheckpointPlan:

@@ -150,8 +150,8 @@ def _of_files(
     strict: bool,
     full: bool,
 ) -> int:
+    from pyrometer.trace.graphs.opening import read_joined
     from pyrometer.trace.reading.paths import find_files
-    from pyrometer.trace.reading.read import read_trace
 
     if diff:
         if len(inputs) != 2:
@@ -159,7 +159,7 @@ def _of_files(
         document, attachments = _compared(inputs, explained, strict=strict)
         return _show(document, attachments, as_json=as_json, page=page, full=full)
     if _is_asked(asked) or export is not None:
-        trace = read_trace(list(inputs), strict=strict)
+        trace = read_joined(list(inputs), strict=strict)
         if export is not None:
             _export(trace, export)
         if _is_asked(asked):
@@ -185,9 +185,9 @@ def _drawn(files: Sequence[str | Path], *, strict: bool) -> Attachments:
     """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
     from pyrometer.report.attaching import draw
     from pyrometer.report.attachments import MOST_RANKS
-    from pyrometer.trace.reading.read import read_trace
+    from pyrometer.trace.graphs.opening import read_joined
 
-    return draw(read_trace(list(files[:MOST_RANKS]), strict=strict).ranks)
+    return draw(read_joined(list(files[:MOST_RANKS]), strict=strict).ranks)
 
 
 def _of_capture(

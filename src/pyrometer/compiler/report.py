@@ -37,6 +37,9 @@ class CompileReport(Record, frozen=True, kw_only=True):
             "false: the program compiles nothing by itself, and was put behind torch.compile for this report"
         ),
     ] = True
+    failure: Annotated[
+        str | None, doc("what a compiled step raised, where the program runs eagerly; null where none did")
+    ] = None
     graphs: Annotated[int, doc("graphs that were compiled, over all compilations")]
     frames: Annotated[int, doc("distinct frames that were compiled or tried, rests behind breaks included")]
     skipped_frames: Annotated[int, doc("frames that were given up: they run eagerly, or raised")]

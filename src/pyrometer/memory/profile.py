@@ -72,6 +72,30 @@ class ProcessLevels(Record, frozen=True, kw_only=True):
     device_total_bytes: Bytes | None = None
 
 
+class WholeRun(Record, frozen=True, kw_only=True):
+    """The peak of all steps of a script, of which only the first were recorded in detail."""
+
+    peak_bytes: Annotated[
+        Bytes,
+        doc("that of the recorded steps, unless a later reading exceeds it by more than the resolution"),
+    ]
+    peak_step: Annotated[
+        int | None, doc("the step in which it falls, from 1; null for the recorded ones")
+    ] = None
+    peak_phase: Annotated[
+        str | None, doc("what ran then, or between which phases; null for the recorded steps")
+    ] = None
+    num_steps: Annotated[int, doc("that were read, the recorded ones among them")]
+    recorded_steps: Annotated[int, doc("that were recorded in detail")]
+    is_transient: Annotated[
+        bool, doc("it came and went between two readings, and is about so high by what the process gave back")
+    ] = False
+    resolution_bytes: Annotated[
+        Bytes, doc("by which a later peak must be higher than the recorded one to be told")
+    ]
+    source: Annotated[str, doc("what was read wherever a phase began or ended")]
+
+
 class LeakSite(Record, frozen=True, kw_only=True):
     """One place whose allocations stay."""
 
@@ -142,6 +166,9 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
     peak_phase: Annotated[str | None, doc("the phase in which the peak falls")] = None
     peak_step: Annotated[int, doc("the recorded step in which it falls, from 0")] = 0
     ledger_bytes: Annotated[dict[str, Bytes], doc("at the peak, by category; they add up to peak_bytes")]
+    whole_run: Annotated[
+        WholeRun | None, doc("of a script: the peak of all its steps; null where all of it was recorded")
+    ] = None
     steady_bytes: Annotated[Bytes | None, doc("alive after the last recorded step")] = None
     unit: str = "samples"
     units_per_step: float | None = None
@@ -164,3 +191,8 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
     leak: LeakReport | None = None
     advice: list[Advice] = []
     notes: Annotated[list[str], doc("what could not be told, and why")] = []
+
+    @property
+    def highest_bytes(self) -> Bytes:
+        """The peak of all that has run: of the recorded steps, or of a later one."""
+        return max(self.peak_bytes, self.whole_run.peak_bytes if self.whole_run is not None else 0)

@@ -75,11 +75,14 @@ class RankTrace:
     @cached_property
     def places(self) -> Places:
         """User frame, module, phase and forward operator of every event."""
-        return find_places(self.events, self.tables["ops"])
+        return find_places(self.events, self.tables["ops"], self.links.above)
 
     def nearest(self, wanted: Mask) -> IntArray:
-        """For each event the innermost wanted one at or above it in the call tree, as a row; -1 where there is none."""
-        return nearest(row_numbers(self.events["parent"]), row_numbers(self.events["depth"]), wanted)
+        """For each event the innermost wanted one at or above it in the call tree, as a row; -1 where there is none.
+
+        Above the work of a graph lie the operators recorded when it was captured, where these were joined to the trace.
+        """
+        return nearest(self.links.above, row_numbers(self.events["depth"]), wanted)
 
     def of_kind(self, *kinds: Kind | str) -> pl.DataFrame:
         """The linked events of some kinds, in order of start: `of_kind(Kind.KERNEL)` or `of_kind("kernel")`."""

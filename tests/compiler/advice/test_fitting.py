@@ -39,7 +39,7 @@ def test_a_program_that_compiles_once_and_quickly_needs_none():
 
 
 def test_sizes_that_vary_and_recompilations_have_theirs():
-    assert names(observed(3, 5), 1.0) == ["mark_dynamic", "set_stance"]
+    assert names(observed(3, 5), 1.0) == ["mark_dynamic", "dynamic", "shape_buckets", "set_stance"]
 
 
 def test_repeated_blocks_count_once_compiling_takes_long():
@@ -47,4 +47,9 @@ def test_repeated_blocks_count_once_compiling_takes_long():
 
 
 def test_the_report_carries_them():
-    assert [lever.lever for lever in observed(3, 5).levers] == ["mark_dynamic", "set_stance"]
+    assert [lever.lever for lever in observed(3, 5).levers] == [
+        "mark_dynamic",
+        "dynamic",
+        "shape_buckets",
+        "set_stance",
+    ]

@@ -109,7 +109,8 @@ def inspect_compile(
         unavailable=[*seen.unavailable, *([accuracy.unavailable] if accuracy.unavailable else [])],
         strict=strict,
     )
-    report = msgspec.structs.replace(report, as_written=seen.as_written)
+    failure = None if seen.failure is None else told_failure(seen.failure)
+    report = msgspec.structs.replace(report, as_written=seen.as_written, failure=failure)
     return report if seen.watch is None else _with_steady_steps(report, seen, seen.watch, savings, log)
 
 

@@ -36,8 +36,9 @@ def changed_inputs(
 ) -> list[ChangedInput]:
     """One record per input whose value fits none of the earlier compilations, with the values of all of them.
 
-    Where each value by itself was met before, and only all of them together were not, the inputs that differ from the nearest
-    earlier compilation, with its values: the one from which the fewest differ.
+    An input that not all of them had counts where its value is new: a cache that was empty at first. Where each value by itself
+    was met before, and only all of them together were not, the inputs that differ from the nearest earlier compilation, with
+    its values: the one from which the fewest differ.
 
     Args:
         compilation: the new one.
@@ -53,7 +54,9 @@ def changed_inputs(
             different.setdefault(failed.entry, set()).update(subjects)
     if not different:
         return []
-    new = set.intersection(*different.values())
+    new = set.intersection(*different.values()) or _never_met(
+        set.union(*different.values()), compilation, earlier
+    )
     if not new:
         nearest = min(different, key=lambda entry: len(different[entry]))
         new = different[nearest]
@@ -69,6 +72,18 @@ def changed_inputs(
             elif subject in new and subject not in found:
                 found[subject] = _changed(subject, failure.kind, compilation, earlier, reported)
     return _switched_over(found.values())
+
+
+def _never_met(
+    subjects: Iterable[str], compilation: LoggedCompilation, earlier: Sequence[LoggedCompilation]
+) -> set[str]:
+    """Those whose value is known now, and that no earlier compilation was made for."""
+    return {
+        subject
+        for subject in subjects
+        if (now := compilation.facts.get(subject)) is not None
+        and now not in [logged_compilation.facts.get(subject) for logged_compilation in earlier]
+    }
 
 
 def _switched_over(inputs: Iterable[ChangedInput]) -> list[ChangedInput]:

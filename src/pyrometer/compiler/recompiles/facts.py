@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pyrometer.compiler.recompiles.tree import Guard
 
 _TENSOR = re.compile(
-    r"check_tensor\((?P<name>.+), (?P<cls>[\w.]+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
+    r"check_tensor\((?P<name>.+), (?P<cls>[\w.]+), DispatchKeySet\((?P<_dispatch_keys>[^)]*)\), (?P<dtype>torch\.\w+), "
     r"device=(?P<device>[^,]+), requires_grad=(?P<requires_grad>\w+), "
     r"size=\[(?P<size>[^\]]*)\], stride=\[(?P<stride>[^\]]*)\]\)"
 )
@@ -25,6 +25,9 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 GLOBAL = "global."
 """Begins the name of a part of torch's global state."""
+
+
+DISPATCH_KEYS = "_dispatch_keys"
 
 
 class Facts:
@@ -75,13 +78,22 @@ def facts_of(guards: Iterable[Guard], types: Mapping[str, str], symbols: Mapping
     return facts
 
 
+def part_of(name: str, part: str) -> str:
+    """A part of a tensor as an expression that no attribute of the program's can be taken for.
+
+    >>> part_of("L['x']", "dtype"), part_of("L['x']", DISPATCH_KEYS)
+    ("L['x'].dtype", "torch._C._dispatch_keys(L['x'])")
+    """
+    return f"torch._C.{part}({name})" if part == DISPATCH_KEYS else f"{name}.{part}"
+
+
 def tensor_check(guard: Guard) -> TensorCheck | None:
     """A tensor's check taken apart; `None` where the text is not one."""
     match = _TENSOR.search(guard.text)
     if match is None:
         return None
     name, rank = match["name"], 0
-    parts = {f"{name}.{part}": match[part] for part in ("dtype", "device", "requires_grad", "keys")}
+    parts = {part_of(name, part): match[part] for part in ("dtype", "device", "requires_grad", DISPATCH_KEYS)}
     for part in ("size", "stride"):
         numbers = [number.strip() for number in match[part].split(",") if number.strip()]
         rank = len(numbers) if part == "size" else rank

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from pyrometer.compiler.recompiles.expression import equal, truth
 from pyrometer.compiler.recompiles.facts import (
+    DISPATCH_KEYS,
     GLOBAL,
     Facts,
     TensorCheck,
     equation,
     global_state,
     identity,
+    part_of,
     tensor_check,
     unaliased,
 )
@@ -119,8 +121,8 @@ def tensor_failures(check: TensorCheck, guard: Guard, new: Facts) -> Iterator[Fa
         found = new.get(f"type({guard.source})")
         words = f"expected type of '{name}' to be a tensor type, ' but found {found}"
         yield Failure(words, "type", (f"type({guard.source})",), guard)
-    for part in ("keys", "dtype", "device", "requires_grad", "dim()"):
-        subject = f"{check.name}.{part}"
+    for part in (DISPATCH_KEYS, "dtype", "device", "requires_grad", "dim()"):
+        subject = part_of(check.name, part)
         expected, actual = check.parts[subject], new.get(subject)
         if actual is not None and actual != expected:
             words = f"tensor '{name}' {_difference(part, expected, actual)}"
@@ -146,7 +148,7 @@ def _difference(part: str, expected: str, actual: str) -> str:
         return f"requires_grad mismatch. expected requires_grad={int(expected == 'True')}"
     if part == "device":
         return f"Tensor device index mismatch. Expected device index to be {expected}, but found {actual} instead."
-    if part == "keys":
+    if part == DISPATCH_KEYS:
         return (
             f"dispatch key set mismatch. expected DispatchKeySet({expected}), actual DispatchKeySet({actual})"
         )

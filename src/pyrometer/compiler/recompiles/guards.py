@@ -17,6 +17,8 @@ from pyrometer.compiler.recompiles.tree import Guard, spoken
 from pyrometer.quantity import counted
 
 _EPOCH = re.compile(r"r\d+:")
+_NUMBER = re.compile(r"\[['\"]?\d+['\"]?\]|\.\d+(?=\.[^\W\d])")
+"""Which item of a list, or which numbered module, a text speaks of."""
 
 
 def read_guards(log: CompileLog) -> GuardSummary:
@@ -89,35 +91,53 @@ def _failed(recompiles: Sequence[Recompile]) -> dict[str, Counter[str]]:
     return failed
 
 
-def _times(guard: Guard, texts: Counter[str]) -> int:
-    """How often a guard failed; torch words a tensor's check and the global state by what differs."""
+def _failed_texts(guard: Guard, texts: Counter[str]) -> Counter[str]:
+    """What of a guard failed, and how often; torch words a tensor's check and the global state by what differs."""
     heads = {
         "TENSOR_MATCH": (f"tensor '{spoken(guard.source)}' ", f"expected type of '{spoken(guard.source)}' "),
         "GLOBAL_STATE": ("GLOBAL_STATE changed",),
     }.get(guard.type)
     if heads is None:
-        return texts[guard.words]
-    return max((count for text, count in texts.items() if text.startswith(heads)), default=0)
+        return Counter({guard.words: texts[guard.words]} if guard.words in texts else {})
+    return Counter({text: count for text, count in texts.items() if text.startswith(heads)})
 
 
 def _strict(in_use: Sequence[LoggedCompilation], failed: Mapping[str, Counter[str]]) -> list[StrictGuard]:
     found: dict[object, tuple[int, StrictGuard]] = {}
+    alike = dict[object, set[str]]()
+    again = {compilation.id.of_frame for compilation in in_use if failed.get(compilation.id.text)}
     for compilation in in_use:
         texts = failed.get(compilation.id.text, Counter())
         for guard in compilation.guards or []:
-            times = _times(guard, texts)
-            why = why_strict(guard, compilation.facts, failed=times > 0, rest_at=compilation.code.resumes_at)
+            of_guard = _failed_texts(guard, texts)
+            times = max(of_guard.values(), default=0)
+            if not times and guard.type == "TENSOR_MATCH" and compilation.id.of_frame in again:
+                continue  # the calls have shown which sizes vary
+            why = why_strict(guard, compilation.facts, failed=of_guard, rest_at=compilation.code.resumes_at)
             if why is None:
                 continue
-            # Of a model that was switched over one flag stands for all; what several compilations want alike counts once.
-            what = ("training", compilation.code) if guard.source.endswith(".training") else why
+            # Of a model that was switched over one flag stands for all; so does one item or module for all that are tied alike.
+            what = (
+                ("training", compilation.code)
+                if guard.source.endswith(".training")
+                else _NUMBER.sub("[…]", why)
+            )
+            alike.setdefault(what, set()).add(guard.source)
             if what not in found or found[what][0] < times:
                 found[what] = times, _record(guard, why, times, compilation.id.text)
-    return [strict for _, strict in sorted(found.values(), key=lambda pair: -pair[0])]
+    return [
+        structs.replace(strict, num_alike=len(alike[what]) - 1)
+        for what, (_, strict) in sorted(found.items(), key=lambda item: -item[1][0])
+    ]
 
 
 def _record(guard: Guard, why: str, times: int, compile_id: str) -> StrictGuard:
     note = f" It failed {counted(times, 'time')} here." if times else ""
     return StrictGuard(
-        guard=guard.words, type=guard.type, source=guard.source, why=why + note, compile_id=compile_id
+        guard=guard.words,
+        type=guard.type,
+        source=guard.source,
+        why=why + note,
+        compile_id=compile_id,
+        num_failed=times,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyrometer.compiler.recompiles.facts import GLOBAL
+from pyrometer.compiler.recompiles.facts import DISPATCH_KEYS, GLOBAL
 from pyrometer.compiler.recompiles.tree import spoken
 
 _KINDS = {
@@ -13,6 +13,7 @@ _KINDS = {
     re.compile(r"\.stride\(\)\[\d+\]$"): "stride",
     re.compile(r"\.storage_offset\(\)$"): "storage_offset",
     re.compile(r"^list\(dict\.keys\(|___dict_contains\("): "keys",
+    re.compile(rf"^torch\._C\.{DISPATCH_KEYS}\("): "dispatch",
     re.compile(r"^len\("): "length",
     re.compile(r"^type(?:id)?\("): "type",
     re.compile(r"^id\("): "identity",
@@ -22,7 +23,6 @@ _TENSOR_KINDS = {
     "dtype": "dtype",
     "device": "device",
     "requires_grad": "requires_grad",
-    "keys": "dispatch",
     "dim()": "rank",
 }
 _WORDS = {
@@ -30,7 +30,7 @@ _WORDS = {
     re.compile(r"(?P<name>.+)\.stride\(\)\[(?P<index>\d+)\]$"): "{name}, stride of dimension {index}",
     re.compile(r"(?P<name>.+)\.dim\(\)$"): "{name}, number of dimensions",
     re.compile(r"(?P<name>L\[.+)\.(?P<part>dtype|device|requires_grad)$"): "{name}, {part}",
-    re.compile(r"(?P<name>L\[.+)\.keys$"): "{name}, dispatch keys",
+    re.compile(rf"torch\._C\.{DISPATCH_KEYS}\((?P<name>.+)\)$"): "{name}, dispatch keys",
     re.compile(r"list\(dict\.keys\((?P<name>.+)\)\)\[(?P<index>\d+)\]$"): "key {index} of {name}",
     re.compile(r"___dict_contains\((?P<key>.+?), (?P<name>.+)\)$"): "whether {name} has {key}",
     re.compile(r"len\((?P<name>.+)\)$"): "length of {name}",
@@ -50,10 +50,14 @@ def kind_of(subject: str, *, tensor: bool = False) -> str:
     ['size', 'value', 'attribute', 'training', 'length']
     """
     if tensor:
-        return _TENSOR_KINDS.get(subject.rpartition(".")[2], "unknown")
+        kind = _TENSOR_KINDS.get(subject.rpartition(".")[2])
+        if kind is not None:
+            return kind
     for pattern, kind in _KINDS.items():
         if pattern.search(subject) is not None:
             return kind
+    if tensor:
+        return "unknown"
     return "attribute" if "." in spoken(subject) else "value"
 
 
@@ -62,8 +66,8 @@ def in_words(subject: str) -> str:
 
     >>> in_words("L['x'].size()[0]"), in_words("len(L['l'])"), in_words("L['self']._modules['drop'].training")
     ('x, dimension 0', 'length of l', 'self.drop.training')
-    >>> in_words("L['___stack0']")
-    'unnamed value 0'
+    >>> in_words("L['___stack0']"), in_words("L['cache'].keys.size()[2]")
+    ('unnamed value 0', 'cache.keys, dimension 2')
     """
     for pattern, words in _WORDS.items():
         if (match := pattern.match(subject)) is not None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from pyrometer.compiler.recompiles.facts import GLOBAL, equation, identity
+from pyrometer.compiler.recompiles.facts import DISPATCH_KEYS, GLOBAL, equation, identity, part_of
 from pyrometer.compiler.recompiles.kinds import kind_of
 from pyrometer.compiler.recompiles.tree import Guard, origin, split_comment, spoken
 from pyrometer.compiler.stack import printed_stack
@@ -22,7 +22,7 @@ _PARTS = {
     "rank": "dim()",
     "dtype": "dtype",
     "requires_grad": "requires_grad",
-    "dispatch key set": "keys",
+    "dispatch key set": DISPATCH_KEYS,
     "Tensor device index": "device",
 }
 _SIGNS = {
@@ -109,7 +109,7 @@ def _meaning(words: str, guards: Collection[Guard]) -> _Meaning:
 def _tensor(match: re.Match[str], guards: Collection[Guard]) -> _Meaning:
     holder = _holder(match["name"], guards)
     source = _expression(match["name"]) if holder is None else holder.source
-    subject = f"{source}.{_PARTS[match['part']]}" + (f"[{match['index']}]" if match["index"] else "")
+    subject = part_of(source, _PARTS[match["part"]]) + (f"[{match['index']}]" if match["index"] else "")
     kind = kind_of(subject, tensor=match["index"] is None)
     return _Meaning(
         kind, (subject,), match["before"], match["after"], "" if holder is None else holder.comment

@@ -76,6 +76,10 @@ class StrictGuard(Record, frozen=True, kw_only=True):
     source: str
     why: Annotated[str, doc("what it ties down, and what to do")]
     compile_id: str
+    num_failed: Annotated[int, doc("compilations here for which it failed")] = 0
+    num_alike: Annotated[
+        int, doc("further guards that tie other items, or other modules, down in the same way")
+    ] = 0
 
 
 class FrameGuards(Record, frozen=True, kw_only=True):

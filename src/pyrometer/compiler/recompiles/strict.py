@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pyrometer.compiler.recompiles.expression import Opaque, literal
 from pyrometer.compiler.recompiles.facts import Facts, equation, tensor_check
@@ -20,11 +20,16 @@ _HANDED_OVER = re.compile(r"L\['___\w+'\]")
 """What Dynamo hands to the rest behind a break: a value without a name of the user's."""
 _BOUND = re.compile(r"(?P<size>L\[[^\s]*\.(?:size|stride)\(\)\[\d+\]) (?:<=|<|!=) (?P<bound>\d+)")
 _DIVIDED = re.compile(r"(?P<size>L\[[^\s%]*\.(?:size|stride)\(\)\[\d+\]) ?% ?(?P<divisor>\d+)")
+_MISMATCH = re.compile(
+    r" size mismatch at index (?P<index>\d+)\. expected (?P<expected>\d+), actual (?P<actual>\d+)"
+)
 _STATIC_INTEGER = "integer attributes of the nn.Module"
 """What torch writes behind a guard on an integer that it never opens."""
 
 
-def why_strict(guard: Guard, facts: Facts, *, failed: bool, rest_at: int | None = None) -> str | None:
+def why_strict(
+    guard: Guard, facts: Facts, *, failed: Collection[str], rest_at: int | None = None
+) -> str | None:
     """What a guard ties down and what to do about it; `None` for a guard that the code needs, or that nobody can act on.
 
     Guards on the state of torch's own modules, on parameters, on library functions and on what the rest behind a break is
@@ -33,7 +38,7 @@ def why_strict(guard: Guard, facts: Facts, *, failed: bool, rest_at: int | None 
     Args:
         guard: the guard.
         facts: what is known of the values of its compilation.
-        failed: whether a call in this log failed it.
+        failed: in torch's words what of it calls in this log failed; empty where all passed.
         rest_at: of the rest behind a break, the break's line.
     """
     if _INSIDE_MODULES.search(guard.source):
@@ -42,8 +47,10 @@ def why_strict(guard: Guard, facts: Facts, *, failed: bool, rest_at: int | None 
         return _handed_over(guard, rest_at) if failed else None
     if not failed and _is_given(guard, facts):
         return None
+    if guard.type == "TENSOR_MATCH":
+        return _tensor(guard, failed)
     rule = _RULES.get(guard.type)
-    return None if rule is None else rule(guard, failed)
+    return None if rule is None else rule(guard, bool(failed))
 
 
 def _is_handed_over(guard: Guard) -> bool:
@@ -122,7 +129,7 @@ def _length(guard: Guard, _failed: bool) -> str | None:
     )
 
 
-def _tensor(guard: Guard, failed: bool) -> str | None:
+def _tensor(guard: Guard, failed: Collection[str]) -> str | None:
     check = tensor_check(guard)
     if check is None or check.kind == "Parameter" or _HELD_BY_MODULE.search(check.name):
         return None  # sizes of parameters and buffers are the model's
@@ -133,11 +140,41 @@ def _tensor(guard: Guard, failed: bool) -> str | None:
     ]
     if not fixed:
         return _bound_strides(check.name, check.parts, check.rank) if failed else None
+    changed = [(index, size) for index, size in fixed if _failed_at(index, failed)]
+    if failed and not changed:
+        return _bound_properties(check.name, check.parts, failed)
     name = in_words(check.name)
-    sizes = ", ".join(f"{size} in dimension {index}" for index, size in fixed)
+    sizes = ", ".join(f"{size} in dimension {index}" for index, size in changed or fixed)
+    which = ", ".join(str(index) for index, _ in changed) or "DIM"
+    if len(changed) > 1:
+        which = f"[{which}]"
+    again = "another size compiles once more, then torch keeps that dimension open"
+    mark = f"torch._dynamo.mark_dynamic({name}, {which}) before the first call"
+    if not changed:
+        return f"Holds only for {name} of size {sizes}: {again}. Where a dimension DIM varies, {mark} spares that compilation."
+    if all(_met_zero_or_one(index, failed) for index, _ in changed):
+        return f"Holds only for {name} of size {sizes}: torch makes graphs of their own for sizes 0 and 1."
+    return f"Holds only for {name} of size {sizes}: {again}. It varies: {mark} spares that compilation."
+
+
+def _failed_at(index: int, failed: Collection[str]) -> bool:
+    return any(f" size mismatch at index {index}." in f"{text}." for text in failed)
+
+
+def _met_zero_or_one(index: int, failed: Collection[str]) -> bool:
+    """Whether a dimension was only ever 0 or 1 on one side of a failure: no mark spares that compilation."""
+    sizes = [match for text in failed if (match := _MISMATCH.search(text)) and int(match["index"]) == index]
+    return all({match["expected"], match["actual"]} & {"0", "1"} for match in sizes)
+
+
+def _bound_properties(name: str, parts: Mapping[str, str], failed: Collection[str]) -> str:
+    """Of a tensor whose sizes all fitted: what did not."""
+    differing = [
+        part for part in ("dtype", "device", "requires_grad") if any(part in text for text in failed)
+    ]
+    held = " and ".join(f"{part} {parts[f'{name}.{part}']}" for part in differing) or "one type and layout"
     return (
-        f"Holds only for {name} of size {sizes}: another size compiles once more, then torch keeps that dimension open. "
-        f"If it varies, torch._dynamo.mark_dynamic({name}, {fixed[0][0]}) before the first call spares that compilation."
+        f"Holds only for {in_words(name)} with {held}: another compiles anew. Keep it the same in all calls."
     )
 
 
@@ -203,7 +240,6 @@ _RULES: Mapping[str, Callable[[Guard, bool], str | None]] = {
     "EQUALS_MATCH": _equals,
     "LENGTH_CHECK": _length,
     "DICT_LENGTH": _length,
-    "TENSOR_MATCH": _tensor,
     "ID_MATCH": _identity,
     "TYPE_MATCH": _type,
     "TRUE_MATCH": _flag,

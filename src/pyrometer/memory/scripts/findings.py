@@ -9,6 +9,9 @@ from pyrometer.files import replacing
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.record import Record, doc, to_json
 
+STEPS = 2
+"""Recorded in detail: the first step, in which optimizers make their state, and one with it."""
+
 
 class FollowSettings(Record, frozen=True, kw_only=True):
     """What to follow, and where to write what was found."""

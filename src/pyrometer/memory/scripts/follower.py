@@ -21,11 +21,12 @@ from pyrometer.memory.profile import MemoryProfile, ProcessLevels
 from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.memory.scripts.account import Accounting
 from pyrometer.memory.scripts.compiling import CompileWatch
-from pyrometer.memory.scripts.findings import FollowSettings, ScriptFindings, write_findings
+from pyrometer.memory.scripts.findings import STEPS, FollowSettings, ScriptFindings, write_findings
 from pyrometer.memory.scripts.phases import Phases
 from pyrometer.memory.scripts.recording import Recording
 from pyrometer.memory.scripts.settling import settle
 from pyrometer.memory.scripts.watching import LeakWatch
+from pyrometer.memory.scripts.whole_run import WholeRunPeak
 from pyrometer.quantity import counted
 from pyrometer.record import from_dict
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
@@ -40,9 +41,6 @@ from pyrometer.workload.script.startup._pyrometer_inside.step_ends import (
     StepEnds,
 )
 from pyrometer.workload.script.startup._pyrometer_inside.torch_hooks import hide_from_compiler
-
-STEPS = 2
-"""The first step, in which optimizers make their state, and one with it."""
 
 OPERATORS = "every operator of the first steps, as the script ran"
 ACCOUNT = "the allocator's events in two of the script's steps, since compiled code cannot be watched operator by operator"
@@ -61,7 +59,15 @@ def follow(_torch: Any, settings: dict[str, Any]) -> MemoryFollower:
     if lacking:
         raise UsageError(f"torch {torch.__version__} lacks {lacking[0]}")
     hide_from_compiler(
-        torch, MemoryFollower, Phases, StepEnds, Recording, Accounting, LeakWatch, CompileWatch
+        torch,
+        MemoryFollower,
+        Phases,
+        StepEnds,
+        Recording,
+        Accounting,
+        LeakWatch,
+        CompileWatch,
+        WholeRunPeak,
     )
     return MemoryFollower(from_dict(FollowSettings, settings))
 
@@ -83,29 +89,57 @@ class MemoryFollower:
         self._compiling = CompileWatch(self._compiles)
         self._accounting = Accounting()
         self._watch: LeakWatch | None = None
+        self._course: WholeRunPeak | None = WholeRunPeak()
         self._recording = Recording(_device())
         self._recording.enter()
 
     def begin(self, kind: int, value: int, subject: Any = None) -> None:
         """Something of this kind begins, on this object."""
+        self._read_meter(kind, value)
         self._guarded(lambda: self._begins(kind, value, subject))
 
     def end(self, kind: int, value: int = 0, subject: Any = None) -> None:
         """Something of this kind has ended; of data, the value says whether there was any."""
+        self._read_meter(kind, value)
         self._guarded(lambda: self._ended(kind, value, subject))
 
     def finish(self) -> None:
         """The script ends; what was found until now is kept."""
+        self._finish_course()
         self._guarded(self._finish)
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
             _be_interrupted()
 
     def detach(self) -> None:
         """In a forked child: there is nothing to follow, nothing to write, and nothing to leave behind."""
+        self._course = None
         if self._stage != "done":
             self._stage = "done"
             with contextlib.suppress(Exception):  # a child of the script's has nowhere to tell it
                 self._take_out()
+
+    def _read_meter(self, kind: int, value: int) -> None:
+        """For the peak of the whole run; goes on when there is nothing else to follow."""
+        if self._course is None:
+            return
+        try:
+            self._course.at(kind, value)
+        except Exception as error:  # noqa: BLE001 - the script comes first; the findings say what happened
+            self._notes.append(
+                f"the peak of all steps was followed no further: {type(error).__name__}: {error}"
+            )
+            self._course = None
+
+    def _finish_course(self) -> None:
+        """The script ends; where all but the peak of its whole run was written before, it is written here."""
+        if self._course is None:
+            return
+        try:
+            self._course.finish()
+            if self._stage == "done" and self._profile is not None:
+                self._write()
+        except Exception as error:  # noqa: BLE001 - see above
+            self._notes.append(f"the peak of all steps was not written: {type(error).__name__}: {error}")
 
     def _guarded(self, act: Callable[[], None]) -> None:
         if self._stage == "done":
@@ -209,6 +243,8 @@ class MemoryFollower:
         if self._compiled:
             return
         self._compiled = True
+        if self._course is not None:
+            self._course.compiles()
         if self._stage == "recording":
             self._recording.leave()
             self._steps = 0
@@ -242,6 +278,8 @@ class MemoryFollower:
         """The first steps are over."""
         self._recording.leave()
         self._profile = self._profile_of(log, source)
+        if self._course is not None and _device().type == "cpu":
+            self._course.recorded(log.live_bytes, steps=self._steps)
         self._write()
         self._start_watch()
 
@@ -317,7 +355,9 @@ class MemoryFollower:
         profile = self._profile
         if profile is not None:
             report = self._watch.report if self._watch is not None else None
-            profile = msgspec.structs.replace(profile, leak=report, notes=[*profile.notes, *self._told()])
+            whole = self._course.found(profile.peak_bytes) if self._course is not None else None
+            notes = [*profile.notes, *self._told()]
+            profile = msgspec.structs.replace(profile, leak=report, whole_run=whole, notes=notes)
         found = ScriptFindings(profile=profile, notes=self._told())
         write_findings(found, self._settings.path)
 

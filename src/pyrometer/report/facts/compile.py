@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
+from pyrometer.compiler.advice.varying import alike_changes
 from pyrometer.compiler.inspection.record import ModeResult, Runtime
+from pyrometer.compiler.recompiles.record import Recompile, StrictGuard
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import (
     Seconds,
@@ -21,6 +24,8 @@ from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short, short_path
 
 MOST_STRICT = 5
+
+_ITEM = re.compile(r"\[\d+\]")
 
 MUCH_SLOWER = 3.0
 """Steps under the profiler that take so many steady ones do not stand for these."""
@@ -109,8 +114,12 @@ def _graphs(report: CompileReport) -> str:
 def _recompiles(report: CompileReport) -> str:
     if not report.recompiles:
         return "no recompilation"
-    changed = [change.name for recompile in report.recompiles for change in recompile.changed_inputs]
-    most = max(changed, key=changed.count, default="")
+    changed = [
+        name
+        for recompile in reversed(report.recompiles)
+        for name in dict.fromkeys(_ITEM.sub("[…]", change.name) for change in recompile.changed_inputs)
+    ]
+    most = max(changed, key=changed.count, default="")  # of several the latest, which may go on
     return counted(len(report.recompiles), "recompilation") + (f", mostly of {most}" if most else "")
 
 
@@ -140,11 +149,7 @@ def _limits(report: CompileReport) -> Section | None:
 def _recompile_table(report: CompileReport) -> Section | None:
     body = []
     for recompile in report.recompiles:
-        changes = "; ".join(
-            f"{change.name}: {', '.join(change.before)} → {change.after}"
-            + (" (any from now on)" if change.became_dynamic else "")
-            for change in recompile.changed_inputs[:2]
-        )
+        changes = _changes(recompile)
         failing = sum(len(cause.all_failing) for cause in recompile.causes)
         first = recompile.causes[0].guard if recompile.causes else ""
         body.append(
@@ -158,12 +163,22 @@ def _recompile_table(report: CompileReport) -> Section | None:
         )
     columns = ("compilation", "function", "what changed", "guards that failed", "took")
     how = "Each is the same function compiled once more, because an input or an attribute did not fit any earlier compilation. The document lists every guard that failed."
-    change = "Fewer sizes: pad to a few, mark the dimension with torch._dynamo.mark_dynamic, or use pm.ShapeBuckets."
+    change = "Of sizes: mark the dimension with torch._dynamo.mark_dynamic, compile with dynamic=True, or use pm.ShapeBuckets; --shapes measures which is faster."
     return (
         Section("recompiles", "Recompilations", [], Table(columns, body, frozenset({1, 2})), how, change)
         if body
         else None
     )
+
+
+def _changes(recompile: Recompile) -> str:
+    """What changed, the first two of it; what changed alike is counted."""
+    texts = []
+    for change, *alike in alike_changes(recompile.changed_inputs)[:2]:
+        text = f"{change.name}: {', '.join(change.before)} → {change.after}"
+        text += " (any from now on)" if change.became_dynamic else ""
+        texts.append(text + (f", and {len(alike)} alike" if alike else ""))
+    return "; ".join(texts)
 
 
 def _evaluation(report: CompileReport) -> Section | None:
@@ -288,17 +303,39 @@ def _guards(report: CompileReport) -> Section | None:
     facts = [Fact("guards", f"{report.guards.total:,}")]
     if report.guards.eval_s is not None:
         facts.append(Fact("checking all of them once", format_seconds(report.guards.eval_s)))
-    guards = {
-        guard.why: guard for guard in reversed(report.guards.strict)
-    }  # the same guard may stand in several frames
-    facts += [
-        Fact(short(guard.source, 40), guard.why, guard.type)
-        for guard in list(guards.values())[::-1][:MOST_STRICT]
-    ]
+    facts += _strict_guards(report.guards.strict)
     by_type = sorted(report.guards.by_type.items(), key=lambda item: -item[1])
     body = [(name, f"{count:,}") for name, count in by_type]
     how = "Guards are checked at every call before compiled code may run; a strict one ties the code to one value."
     return Section("guards", "Guards", facts, Table(("type", "count"), body), how)
+
+
+def _strict_guards(strict: Sequence[StrictGuard]) -> list[Fact]:
+    """Those that failed, and those on inputs; what modules hold and never changed is nothing to act on, and only counted."""
+    guards = {guard.why: guard for guard in reversed(strict)}  # the same guard may stand in several frames
+    first = list(guards.values())[::-1]
+    telling = [guard for guard in first if guard.num_failed or not _is_held(guard)]
+    shown = telling[:MOST_STRICT]
+    facts = [
+        Fact(
+            short(guard.source, 40),
+            guard.why + (f" So do {guard.num_alike} alike." if guard.num_alike else ""),
+            guard.type,
+        )
+        for guard in shown
+    ]
+    rest = sum(1 + guard.num_alike for guard in first) - sum(1 + guard.num_alike for guard in shown)
+    if rest:
+        facts.append(
+            Fact(
+                "held in all calls" if shown == telling else "further", counted(rest, "further strict guard")
+            )
+        )
+    return facts
+
+
+def _is_held(guard: StrictGuard) -> bool:
+    return guard.source.startswith("L['self']") or "._modules[" in guard.source
 
 
 def _limits_of_knowledge(report: CompileReport) -> Section | None:

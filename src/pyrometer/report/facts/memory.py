@@ -10,7 +10,7 @@ import msgspec
 from pyrometer.advice import Advice
 from pyrometer.memory.category import CATEGORIES, MEANING
 from pyrometer.memory.place import HeldBytes
-from pyrometer.memory.profile import Fit, LeakReport, LeakSite, MemoryProfile
+from pyrometer.memory.profile import Fit, LeakReport, LeakSite, MemoryProfile, WholeRun
 from pyrometer.quantity import counted, format_about, format_bytes, format_percent, format_seconds
 from pyrometer.report.documents import CheckDocument, MemoryDocument
 from pyrometer.report.facts import checkpoint, memory_diff, memory_peaks
@@ -27,19 +27,51 @@ MOST_LEAKS = 4
 NEARLY = 0.05
 """Share of the peak up to which a predicted category is told without a remark."""
 
+BETWEEN = "between phases"
+"""What `WholeRun.peak_phase` says of no phase."""
+
 PREDICTED_COLUMNS = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 
 
 def headline(profile: MemoryProfile) -> str:
     """The answer: how much, when, mostly what for, and whether it grows."""
-    when = f" in {profile.peak_phase}" if profile.peak_phase else ""
-    parts = [f"peak {format_bytes(profile.peak_bytes)}{when}"]
+    parts = [_peak_words(profile)]
     name, held = max(profile.ledger_bytes.items(), key=lambda item: item[1], default=("", 0))
     if held:
         parts.append(f"{percent(held / profile.peak_bytes)} {name}")
     if profile.leak is not None:
         parts.append(leak_words(profile.leak))
     return " · ".join(parts)
+
+
+def _peak_words(profile: MemoryProfile) -> str:
+    """The peak and what it covers."""
+    when = f" in {profile.peak_phase}" if profile.peak_phase else ""
+    recorded = f"{format_bytes(profile.peak_bytes)}{when}"
+    whole = profile.whole_run
+    if whole is None:
+        return f"peak {recorded}"
+    if whole.peak_bytes <= profile.peak_bytes:
+        return f"peak {recorded}, no higher in all {counted(whole.num_steps, 'step')}"
+    about = "about " if whole.is_transient else ""
+    detail = f"{_first(whole.recorded_steps)} in detail: {recorded}"
+    return f"peak {about}{format_bytes(whole.peak_bytes)}{_when(whole)} ({detail})"
+
+
+def _when(whole: WholeRun) -> str:
+    """Where the peak of a whole run lies.
+
+    >>> _when(WholeRun(peak_bytes=1, peak_step=40, peak_phase="forward", num_steps=60, recorded_steps=2, resolution_bytes=0, source=""))
+    ' in forward of step 40 of 60'
+    """
+    if whole.peak_step is None:
+        return f" of all {counted(whole.num_steps, 'step')}"
+    steps = max(whole.num_steps, whole.peak_step)
+    return f" {'' if whole.peak_phase == BETWEEN else 'in '}{whole.peak_phase} of step {whole.peak_step:,} of {steps:,}"
+
+
+def _first(steps: int) -> str:
+    return f"steps 1–{steps}" if steps > 1 else "the first step"
 
 
 def leak_words(leak: LeakReport) -> str:
@@ -139,7 +171,8 @@ def _ledger(profile: MemoryProfile) -> Section:
         *(["predicted"] if predicted is not None else []),
         "what it is",
     )
-    how = f"What was alive at the instant of the peak; the categories add up to it. Obtained from {profile.source}."
+    of = "" if profile.whole_run is None else f" of {_first(profile.whole_run.recorded_steps)}"
+    how = f"What was alive at the instant of the peak{of}; the categories add up to it. Obtained from {profile.source}."
     change = "Only what is alive in the phase of the peak can lower it; advice for other phases is left out."
     return Section(
         "ledger",

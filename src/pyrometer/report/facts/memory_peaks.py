@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pyrometer.bench.measurement import MemoryUse
-from pyrometer.memory.profile import MemoryProfile, ProcessLevels
-from pyrometer.quantity import Bytes, format_bytes, significant
+from pyrometer.memory.profile import MemoryProfile, ProcessLevels, WholeRun
+from pyrometer.quantity import Bytes, counted, format_bytes, significant
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.facts.measurement import measured_name
@@ -70,7 +70,12 @@ def _whose(figure: Fact) -> str:
 def peaks(profile: MemoryProfile, measured: MemoryUse | None, traced: Memory | None) -> Iterator[Peak]:
     """The figures, the headline first."""
     how = f"; obtained from {profile.source}" if profile.source else ""
-    yield Peak(TENSORS, profile.peak_bytes, f"the headline: most that was alive at one instant{how}")
+    what = "the headline: most that was alive at one instant"
+    if profile.whole_run is not None:
+        what = f"most that was alive at one instant of the first {counted(profile.whole_run.recorded_steps, 'step')}"
+    yield Peak(TENSORS, profile.peak_bytes, f"{what}{how}")
+    if profile.whole_run is not None:
+        yield _of_whole_run(profile.whole_run)
     drawn = max(profile.timeline.total_bytes, default=0)
     if 0 < drawn < profile.peak_bytes:
         yield Peak(
@@ -82,6 +87,17 @@ def peaks(profile: MemoryProfile, measured: MemoryUse | None, traced: Memory | N
     for device in traced.devices if traced is not None else []:
         rise = "above the start of the trace" if device.is_relative else "by the allocations in the trace"
         yield Peak(f"traced steps, {device.device}", device.peak_bytes, f"{rise}, under the profiler")
+
+
+def _of_whole_run(whole: WholeRun) -> Peak:
+    later = (
+        f"{'about, ' if whole.is_transient else ''}in step {whole.peak_step:,}"
+        if whole.peak_step is not None
+        else "that of the recorded steps"
+    )
+    closer = f", to within {format_bytes(whole.resolution_bytes)}" if whole.resolution_bytes else ""
+    meaning = f"{later}{closer}; obtained from {whole.source}, read wherever a phase begins or ends"
+    return Peak(f"all {whole.num_steps:,} steps", whole.peak_bytes, meaning)
 
 
 def _of_levels(levels: ProcessLevels) -> Iterator[Peak]:

@@ -44,10 +44,10 @@ the model masks what was added.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.compiler.advice.varying import mark_statements, varying_sizes
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
@@ -68,9 +68,6 @@ RULE = declare(
     lever="mark_dynamic",
 )
 
-SIZE = re.compile(r"(?P<tensor>.+)\.size\(\)\[(?P<dim>\d+)\]$")
-LOCAL = re.compile(r"L\['(\w+)'\]")
-
 
 class Remedy(NamedTuple):
     """What to do about one kind of change."""
@@ -90,6 +87,7 @@ REMEDIES = {
     "type": "Pass values of one type.",
     "aliasing": "Pass different tensors, or always the same one twice.",
 }
+OR_MEASURE = " Whether a few padded sizes are faster, pyrometer compile TARGET --shapes FILE and pyrometer.recommend_shapes measure."
 GENERAL = "Keep what the guard names the same in all calls, or take what depends on it out of the compiled function."
 
 
@@ -124,25 +122,25 @@ def _remedy(group: Recompilations, report: CompileReport) -> Remedy:
     if changed is None:
         return Remedy(GENERAL)
     if changed.kind == "size":
-        return _of_size(changed)
+        return _of_size(group, changed)
     return Remedy(strict_words(report, [changed.source]) or REMEDIES.get(changed.kind, GENERAL))
 
 
-def _of_size(changed: ChangedInput) -> Remedy:
+def _of_size(group: Recompilations, changed: ChangedInput) -> Remedy:
     """One graph for all sizes; or, where torch was told to keep to one size per graph, few sizes."""
-    match = SIZE.match(changed.source)
-    local = LOCAL.fullmatch(match["tensor"]) if match else None
-    mark = f"torch._dynamo.mark_dynamic({local[1]}, {match['dim']})" if match and local else None
+    sizes = varying_sizes(change for recompile in group.recompiles for change in recompile.changed_inputs)
+    mark = mark_statements(sizes) or None
     if changed.became_dynamic:
-        text = f": `{mark}`" if mark else ", with torch._dynamo.mark_dynamic"
+        which = "this dimension varies" if len(sizes) < 2 else "these dimensions vary"
+        text = f": `{mark}`" if mark and len(sizes) == 1 else ", with torch._dynamo.mark_dynamic"
         return Remedy(
-            f"Say before the first call that this dimension varies{text}; then one graph is compiled from the start.",
+            f"Say before the first call that {which}{text}; then one graph is compiled from the start.{OR_MEASURE}",
             "mark_dynamic",
             mark,
         )
     return Remedy(
         "Each size has its own graph. Compile for any size (torch.compile without dynamic=False, or mark_dynamic), or pad to a few "
-        "sizes and compile each once: pyrometer.recommend_shapes measures which is faster.",
+        f"sizes and compile each once.{OR_MEASURE}",
         "shape_buckets",
         mark,
     )

@@ -13,7 +13,7 @@ from pyrometer.trace.costs.call import NotRecordedError, parse_call
 from pyrometer.trace.costs.movement import FREE
 from pyrometer.trace.costs.registry import Cost, cost_of, formula_of
 from pyrometer.trace.costs.tensors import DTYPES
-from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind, is_op
 from pyrometer.trace.program.rollup import above
 from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
@@ -70,7 +70,7 @@ def op_costs(trace: RankTrace) -> OpCosts:
 def _kindreds(trace: RankTrace) -> tuple[list[Kindred], IntArray]:
     """Calls that are alike, evaluated once."""
     ops = trace.tables["ops"].join(
-        trace.of_kind(Kind.CPU_OP).select("event", "name"), on="event", how="inner"
+        trace.events.filter(is_op()).select("event", "name"), on="event", how="inner"
     )
     groups = ops.group_by(ARGUMENTS, maintain_order=True).agg("event")
     list_dtype = _usual_dtype(groups)

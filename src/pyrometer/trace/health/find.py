@@ -21,6 +21,7 @@ CHECKS: tuple[Callable[[RankTrace], Iterator[HealthIssue]], ...] = (
     times.nesting,
     times.streams,
     contents.contents,
+    contents.graphs,
     contents.coverage,
 )
 

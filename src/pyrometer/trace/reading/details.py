@@ -63,6 +63,7 @@ class Details:
                 lists = {**lists, "input_dims": [new if bytes(new) else old for new, old in pairs]}
             self._add_table(kind, lists, events, rows)
             self._add_collectives(lists.get("collective_name", ()), events, rows)
+            self._add_launched(lists, events, rows)
         return {
             name: self.column(name, lists[name], schema.EVENTS[name].dtype, events)
             if name in lists
@@ -102,6 +103,13 @@ class Details:
         fields = CollectiveArgs.__struct_fields__
         lists = dict(zip(fields, zip(*map(msgspec.structs.astuple, args), strict=True), strict=True))
         self._append("collectives", lists, held, rows.gather(places))
+
+    def _add_launched(self, lists: Lists, events: Sequence[AnyEvent], rows: pl.Series) -> None:
+        """Names of launched kernels, of the calls that have one."""
+        places = [i for i, name in enumerate(lists.get("kernel", ())) if name]
+        if places:
+            held = {name: [lists[name][i] for i in places] for name in ("kernel", "grid", "block")}
+            self._append("launched", held, [events[i] for i in places], rows.gather(places))
 
     def _add_extras(self, events: Sequence[AnyEvent], raws: Sequence[msgspec.Raw], rows: pl.Series) -> None:
         if raws.count(msgspec.Raw(b"{}")) == len(raws):

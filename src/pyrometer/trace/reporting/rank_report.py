@@ -17,6 +17,7 @@ from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
 from pyrometer.trace.analysis.collectives import CollectiveGroup, collectives
 from pyrometer.trace.analysis.copies import Copies, copies
 from pyrometer.trace.analysis.critical_path import CriticalPath, critical_path
+from pyrometer.trace.analysis.engine_steps import EngineSteps, engine_steps
 from pyrometer.trace.analysis.health import health
 from pyrometer.trace.analysis.idle import Idle, IdleGap, idle
 from pyrometer.trace.analysis.kernels import KernelSummary, KernelTotal, kernel_summary, top_kernels
@@ -92,6 +93,9 @@ class RankReport(Record, frozen=True, kw_only=True):
     top_ops: Annotated[list[OpTotal], doc("most device time first, then host time")] = []
     top_lines: Annotated[list[LineTotal], doc("lines of the user's program that cause the most work")] = []
     top_modules: Annotated[list[ModuleTotal], doc("in the order of their first calls")] = []
+    serving: Annotated[
+        list[EngineSteps], doc("steps of an inference engine, prefill and decode apart; empty for others")
+    ] = []
     phases: Phases
     call_tree: Annotated[list[TreeNode], doc("merged by path; small nodes put together")] = []
     critical_path: CriticalPath
@@ -153,6 +157,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         top_ops=rows(operators(trace), OpTotal, MOST_ROWS),
         top_lines=rows(user_lines(trace), LineTotal, MOST_ROWS),
         top_modules=rows(modules(trace), ModuleTotal, MOST_MODULES),
+        serving=engine_steps(trace),
         phases=phases(trace),
         call_tree=rows(call_tree(trace, min_share=SMALLEST_NODE), TreeNode, MOST_NODES),
         critical_path=critical_path(trace),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pyrometer.compiler.advice.varying import alike_changes
 from pyrometer.place import Place
 from pyrometer.quantity import Seconds, counted, format_seconds
 
@@ -68,7 +69,9 @@ class Recompilations(NamedTuple):
             return self.guard or "torch tells no reason"
         values = self.values
         shown = [*values[: SHOWN - 1], "…", values[-1]] if len(values) > SHOWN else values
-        return f"{self.changed.name}: {' → '.join(shown)}"
+        groups = alike_changes(self.last.changed_inputs)
+        alike = next((len(group) for group in groups if self.changed in group), 1) - 1
+        return f"{self.changed.name}: {' → '.join(shown)}" + (f", and {alike} more alike" if alike else "")
 
     def told(self, *, would: bool) -> str:
         """That and how long the function was compiled again, as a sentence begins; `would` where nobody compiles it yet."""
