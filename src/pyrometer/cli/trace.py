@@ -286,10 +286,11 @@ def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
     if change is not None:
         from pyrometer.report.terminal import what_if_view
         from pyrometer.trace.analysis.what_if import what_if
+        from pyrometer.trace.steady.steady import steady
 
         if len(trace.ranks) > 1:
             raise UsageError(f"--what-if: got {len(trace.ranks)} ranks; it replays one: pass one file")
-        found = what_if(trace.rank(), change=change)
+        found = what_if(steady(trace.rank()).trace, change=change)
         print_document(found) if as_json else print_view(what_if_view(found))
     return ExitCode.OK
 

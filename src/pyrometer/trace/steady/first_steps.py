@@ -1,0 +1,33 @@
+"""Steps at the start that take several times what the others take: warming up, compiling, tuning."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.trace import RankTrace
+
+OUTLIER = 3.0
+"""Times the median of all steps after it, from which on a step at the start is not like them."""
+
+OF_ONE = 10.0
+"""The same where a single step follows, of which nobody knows how much it varies."""
+
+
+FEWEST = 10
+"""Operators and pieces of device work in a step, below which it is no step of the program but what is left of one."""
+
+
+def count_first_steps(trace: RankTrace) -> int:
+    """How many steps at the start are outliers; at most half of all, or none where the others hold next to nothing."""
+    lengths = (trace.steps["end_ns"] - trace.steps["start_ns"]).to_numpy()
+    first = 0
+    while first + 1 < len(lengths):
+        others = lengths[first + 1 :]
+        if lengths[first] < (OUTLIER if len(others) > 1 else OF_ONE) * max(float(np.median(others)), 1.0):
+            break
+        first += 1
+    held = np.bincount(
+        trace.of_kind(Kind.CPU_OP, *DEVICE_WORK)["step"].drop_nulls().to_numpy(), minlength=len(lengths)
+    )
+    return first if 0 < 2 * first <= len(lengths) and np.median(held[first:]) >= FEWEST else 0
