@@ -258,7 +258,7 @@ def _serving(report: RankReport) -> Section | None:
             group.kind,
             f"{group.num_steps:,}",
             f"{group.requests:,}",
-            f"{group.tokens:,}",
+            f"{group.tokens:,}" if group.tokens else "–",
             ns(group.step.median_ns if group.step else 0),
             "–" if group.tokens_per_s is None else f"{group.tokens_per_s:,.0f}",
             ns(group.device_ns),
