@@ -18,6 +18,7 @@ from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.redaction import redacted
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
@@ -207,9 +208,9 @@ def _of_capture(
     if captured.trace is None and captured.exit_code:
         click.echo(f"note: {captured.missing}", err=True)
         return captured.exit_code
-    if captured.trace is None and captured.num_steps == 0:
+    if captured.trace is None and captured.idle is not None:
         click.echo(f"note: {captured.missing}", err=True)
-        return without_steps(captured.target)
+        return without_steps(captured.idle)
     if captured.trace is None:
         raise InputError(captured.missing)
     if _is_asked(asked):
@@ -284,7 +285,7 @@ def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
         from pyrometer.trace.sql import trace_sql
 
         frame = trace_sql(trace, sql)
-        click.echo(frame.write_json()) if as_json else print_view(frame_view(frame))
+        click.echo(redacted(frame.write_json())) if as_json else print_view(frame_view(frame))
     if change is not None:
         from pyrometer.report.terminal import what_if_view
         from pyrometer.trace.analysis.what_if import what_if
