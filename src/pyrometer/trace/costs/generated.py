@@ -7,7 +7,24 @@ from pyrometer.trace.costs.registry import Cost, cost
 from pyrometer.trace.naming.generated_kernels import ARITHMETIC, parse_generated
 
 MAKES = frozenset(
-    ["zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "arange", "iota", "scalar_tensor", "fill", "inductor_random", "random_like"]
+    [
+        "zeros",
+        "ones",
+        "full",
+        "empty",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "arange",
+        "iota",
+        "scalar_tensor",
+        "fill",
+        "inductor_random",
+        "random_like",
+    ]
 )
 """Source operators that write tensors without reading any."""
 
