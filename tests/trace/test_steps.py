@@ -14,6 +14,7 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.cycles import find_cycle, find_cycle_of_runs
 from pyrometer.trace.linking.launches import find_launches
 from pyrometer.trace.linking.steps import find_steps
+from pyrometer.trace.naming.engine_names import STEP as ENGINE_STEP
 from pyrometer.trace.naming.patterns import STEP_MARK
 from pyrometer.trace.reading.read import read_trace
 
@@ -305,5 +306,5 @@ def test_real_training_shows_the_same_steps_without_its_marks(real_traces, name,
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_a_real_inference_has_no_false_steps(real_traces, name):
-    events = without_marks(real_traces / f"{name}.json.gz", STEP_MARK)
+    events = without_marks(real_traces / f"{name}.json.gz", f"{STEP_MARK}|{ENGINE_STEP}")
     assert find_steps(events, find_launches(events)).is_empty()

@@ -11,6 +11,8 @@ class Kind(enum.StrEnum):
     """What an event of a trace is, decided by its category and never by its name.
 
     The values are listed from the outermost to the innermost that a host thread nests when two intervals are equal.
+    `captured` is what was recorded when a graph was captured, beside a launch of that graph: it takes no time here, and
+    its category says what it was.
     """
 
     USER_ANNOTATION = "user_annotation"
@@ -30,6 +32,7 @@ class Kind(enum.StrEnum):
     MEMORY = "memory"
     INSTANT = "instant"
     OTHER = "other"
+    CAPTURED = "captured"
 
 
 HOST = (Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
@@ -100,3 +103,22 @@ def is_kind(*kinds: Kind | str) -> pl.Expr:
     1
     """
     return pl.col("kind").is_in([Kind(kind).value for kind in kinds])
+
+
+def is_op() -> pl.Expr:
+    """Operators: those that ran here, and those recorded when a graph was captured that was launched here."""
+    return is_kind(Kind.CPU_OP) | _was_captured(Kind.CPU_OP)
+
+
+def is_function() -> pl.Expr:
+    """Python functions: those that ran here, and those recorded when a graph was captured that was launched here."""
+    return is_kind(Kind.PYTHON_FUNCTION) | _was_captured(Kind.PYTHON_FUNCTION)
+
+
+def is_annotation() -> pl.Expr:
+    """Users' annotations: those made here, and those around what was recorded when a graph was captured."""
+    return is_kind(Kind.USER_ANNOTATION) | _was_captured(Kind.USER_ANNOTATION)
+
+
+def _was_captured(kind: Kind) -> pl.Expr:
+    return is_kind(Kind.CAPTURED) & (pl.col("cat") == kind.value)

@@ -86,7 +86,8 @@ STEPS: Table = MappingProxyType(
         "start_ns": Column(pl.Int64, "start"),
         "end_ns": Column(pl.Int64, "end"),
         "source": Column(
-            pl.String, "what marks steps: profiler, optimizer, loader, annotation or cycle; see `find_steps`"
+            pl.String,
+            "what marks steps: engine, profiler, optimizer, loader, annotation or cycle; see `find_steps`",
         ),
     }
 )
@@ -147,6 +148,16 @@ COPIES: Table = MappingProxyType(
     }
 )
 """Arguments of memcpy and memset."""
+
+LAUNCHED: Table = MappingProxyType(
+    {
+        "event": Column(pl.UInt32, "row of `events`: a runtime or driver call"),
+        "kernel": Column(pl.String, "name of the kernel that it launches"),
+        "grid": Column(pl.List(pl.Int64), "blocks in x, y, z"),
+        "block": Column(pl.List(pl.Int64), "threads per block in x, y, z"),
+    }
+)
+"""What launching calls launch, where the vendor writes that (AMD): so it is known of graphs that were being captured."""
 
 SYNCS: Table = MappingProxyType(
     {
@@ -229,6 +240,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "ops": OPS,
         "python": PYTHON,
         "kernels": KERNELS,
+        "launched": LAUNCHED,
         "copies": COPIES,
         "syncs": SYNCS,
         "memory": MEMORY,
@@ -239,6 +251,17 @@ TABLES: Mapping[str, Table] = MappingProxyType(
     }
 )
 """What reading fills. `steps` and the columns of `LINKS` come from linking."""
+
+
+CAPTURED: Table = MappingProxyType(
+    {
+        "event": Column(pl.UInt32, "row of `events`: device work of a graph, or an event of kind `captured`"),
+        "above": Column(
+            pl.Int64, "what led to it when the graph was captured, in the end the call that launched it here"
+        ),
+    }
+)
+"""Of a trace that was joined to the capture of its graphs, and of no other."""
 
 
 def dtypes(table: Table) -> dict[str, pl.DataType | type[pl.DataType]]:

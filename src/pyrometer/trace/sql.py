@@ -87,13 +87,16 @@ VIEWS: Mapping[str, View] = MappingProxyType(
         "ops": View(
             "operators and their arguments, and those of annotations",
             _columns("ops"),
-            _detail("ops", Kind.CPU_OP, Kind.USER_ANNOTATION),
+            _detail("ops", Kind.CPU_OP, Kind.USER_ANNOTATION, Kind.CAPTURED),
         ),
         "python": View(
             "calls of Python functions", _columns("python"), _detail("python", Kind.PYTHON_FUNCTION)
         ),
         "kernels": View(
             "kernels and their launch shapes", _columns("kernels"), _detail("kernels", Kind.KERNEL)
+        ),
+        "launched": View(
+            "what calls launch, where the vendor writes it", _columns("launched"), _detail("launched")
         ),
         "copies": View("copies and fills", _columns("copies"), _detail("copies", Kind.MEMCPY, Kind.MEMSET)),
         "launches": View(

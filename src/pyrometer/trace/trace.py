@@ -35,6 +35,8 @@ class RankTrace:
     info: RankInfo
     tables: Mapping[str, pl.DataFrame]
     results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # kept, by name
+    window: tuple[int, int] | None = None  # start and end of what counts of the span; none is all
+    known_steps: pl.DataFrame | None = field(default=None, repr=False, compare=False)  # found already
 
     def __repr__(self) -> str:
         """Without the tables."""
@@ -50,7 +52,7 @@ class RankTrace:
     @cached_property
     def links(self) -> Links:
         """Call tree, launches and steps; counts of what did not fit."""
-        return link(self.tables)
+        return link(self.tables, self.known_steps)
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -70,16 +72,20 @@ class RankTrace:
     @cached_property
     def activity(self) -> Activity:
         """The span, and when each class of work was active."""
-        return find_activity(self.tables["events"], self.steps)
+        whole = find_activity(self.tables["events"], self.steps)
+        return whole if self.window is None else whole.within(*self.window)
 
     @cached_property
     def places(self) -> Places:
         """User frame, module, phase and forward operator of every event."""
-        return find_places(self.events, self.tables["ops"])
+        return find_places(self.events, self.tables["ops"], self.links.above)
 
     def nearest(self, wanted: Mask) -> IntArray:
-        """For each event the innermost wanted one at or above it in the call tree, as a row; -1 where there is none."""
-        return nearest(row_numbers(self.events["parent"]), row_numbers(self.events["depth"]), wanted)
+        """For each event the innermost wanted one at or above it in the call tree, as a row; -1 where there is none.
+
+        Above the work of a graph lie the operators recorded when it was captured, where these were joined to the trace.
+        """
+        return nearest(self.links.above, row_numbers(self.events["depth"]), wanted)
 
     def of_kind(self, *kinds: Kind | str) -> pl.DataFrame:
         """The linked events of some kinds, in order of start: `of_kind(Kind.KERNEL)` or `of_kind("kernel")`."""

@@ -252,6 +252,27 @@ def _modules(report: RankReport) -> Section | None:
     return Section("modules", "Modules", [], Table(columns, body), how) if body else None
 
 
+def _serving(report: RankReport) -> Section | None:
+    body = [
+        (
+            group.kind,
+            f"{group.num_steps:,}",
+            f"{group.requests:,}",
+            f"{group.tokens:,}" if group.tokens else "–",
+            ns(group.step.median_ns if group.step else 0),
+            "–" if group.tokens_per_s is None else f"{group.tokens_per_s:,.0f}",
+            ns(group.device_ns),
+        )
+        for group in report.serving
+    ]
+    columns = ("step", "steps", "requests", "new tokens", "median", "tokens/s", "device")
+    how = (
+        "Steps are those that the engine marks, and what they served is as it says: new tokens of a prefill are of prompts, of "
+        "a decode generated. Device is the work that the steps launched; tokens per second are over the time within them."
+    )
+    return Section("serving", "Serving", [], Table(columns, body), how) if body else None
+
+
 def _phases(report: RankReport) -> Section | None:
     body = [
         (
@@ -288,7 +309,7 @@ def _path(report: RankReport) -> Section | None:
     path = report.critical_path
     if not path.total_ns:
         return None
-    facts = [Fact("mostly", path.bound)]
+    facts = [Fact("mostly", path.mostly)]
     facts += [
         Fact(PATH_CLASSES.get(name, name), percent(value / path.total_ns), ns(value))
         for name, value in sorted(path.by_class.items(), key=lambda item: -item[1])
@@ -327,6 +348,7 @@ CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (
     _gains,
     _trust,
     _steps,
+    _serving,
     _path,
     _tree,
     _phases,

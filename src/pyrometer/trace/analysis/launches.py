@@ -22,6 +22,7 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.graphs.join import explained_work
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import is_communication
 from pyrometer.trace.program.call_sites import CallSite, call_sites
@@ -59,6 +60,9 @@ class GraphLaunches(Record, frozen=True, kw_only=True):
     num_launches: int
     num_work: int
     mean_work: Annotated[float, doc("pieces of work per launch")]
+    num_explained: Annotated[
+        int, doc("pieces of work whose operators are known from the capture of their graph")
+    ] = 0
 
 
 class Launches(Record, frozen=True, kw_only=True):
@@ -184,7 +188,7 @@ def _device(trace: RankTrace, work: pl.DataFrame, num_steps: int) -> Launches:
         waiting_share=waiting / span if span else None,
         starting_ns=starting,
         queues=_queues(trace, work),
-        graphs=_graphs(linked),
+        graphs=_graphs(trace, linked),
         sites=call_sites(trace, short.select("event", time="dur_ns"), int(work["dur_ns"].sum()), num_steps),
     )
 
@@ -262,12 +266,17 @@ def _queues(trace: RankTrace, work: pl.DataFrame) -> list[Queue]:
     ]
 
 
-def _graphs(linked: pl.DataFrame) -> GraphLaunches | None:
+def _graphs(trace: RankTrace, linked: pl.DataFrame) -> GraphLaunches | None:
     sizes = linked.group_by("call").agg(pl.len().alias("n")).filter(pl.col("n") > 1)["n"]
     if not len(sizes):
         return None
     total = int(sizes.sum())
-    return GraphLaunches(num_launches=len(sizes), num_work=total, mean_work=total / len(sizes))
+    return GraphLaunches(
+        num_launches=len(sizes),
+        num_work=total,
+        mean_work=total / len(sizes),
+        num_explained=explained_work(trace).height,
+    )
 
 
 def _host(trace: RankTrace, num_steps: int) -> Dispatch:

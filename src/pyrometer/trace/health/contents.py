@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.quantity import counted, format_percent
+from pyrometer.trace.graphs.join import find_launches_of_graphs
 from pyrometer.trace.health.issue import HealthIssue
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.trace import RankTrace
@@ -39,6 +41,24 @@ def contents(trace: RankTrace) -> Iterator[HealthIssue]:
             "no_shapes",
             "no shapes were recorded: no FLOP, no bytes and no roofline",
             "record with record_shapes=True",
+        )
+
+
+def graphs(trace: RankTrace) -> Iterator[HealthIssue]:
+    """Work of graphs, of which only a capture knows the operators."""
+    if "captured" in trace.tables:
+        yield _limit("graphs_joined", trace.info.notes[-1], "")
+        return
+    work = [launch.work for launch in find_launches_of_graphs(trace)]
+    num_work = sum(map(len, work))
+    if num_work:
+        spent = sum(int(trace.events["dur_ns"].to_numpy()[rows].sum()) for rows in work)
+        share = spent / max(int(trace.device_work["dur_ns"].sum()), 1)
+        yield _limit(
+            "graphs_unexplained",
+            f"{num_work} kernels, copies and fills ({format_percent(share)} of device time) were run by "
+            f"{counted(len(work), 'launch')} of graphs, which do not say of which operators they are",
+            "record while the graphs are captured, with shapes, and pass that file beside this one",
         )
 
 

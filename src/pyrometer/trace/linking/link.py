@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace import schema
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_op
 from pyrometer.trace.linking.launches import find_launches
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.steps import find_steps, step_of
-from pyrometer.trace.linking.tree import Pieces, nest
-from pyrometer.trace.rows import nullable
+from pyrometer.trace.linking.tree import Pieces, depth_of, nest
+from pyrometer.trace.rows import IntArray, mask_of, nullable
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,13 @@ class Links:
     num_orphans: int  # device work whose launch is not in the trace
     num_nesting_violations: int  # host events that overlap another without nesting
     pieces: Pieces  # of the time of host threads: which event was the innermost one, a row of `events`
+    above: (
+        IntArray  # what led to each event: its parent, or of a graph's work what was captured; -1 for nothing
+    )
 
 
-def link(tables: Mapping[str, pl.DataFrame]) -> Links:
-    """Link the events of one rank."""
+def link(tables: Mapping[str, pl.DataFrame], steps: pl.DataFrame | None = None) -> Links:
+    """Link the events of one rank; without steps that are known already, these are found first."""
     events = tables["events"]
     kind = events["kind"].to_physical().to_numpy()
     start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
@@ -44,11 +47,15 @@ def link(tables: Mapping[str, pl.DataFrame]) -> Links:
     launches = find_launches(events)
     parent[launches.work] = launches.call
     depth[launches.work] = depth[launches.call] + 1
-    op = nearest(parent, depth, kind == _codes(Kind.CPU_OP)[0])
+    above = parent
+    if "captured" in tables:
+        above = _with_captured(parent, kind, tables["captured"])
+        depth = depth_of(above)
+    op = nearest(above, depth, mask_of(events, is_op()))
     op[launches.work] = np.where(op[launches.work] >= 0, op[launches.work], launches.op)
     work = np.isin(kind, _codes(*DEVICE_WORK))
 
-    steps = find_steps(events, launches)
+    steps = find_steps(events, launches) if steps is None else steps
     step = step_of(steps, start)
     step[launches.work] = step[launches.call]
     columns = pl.DataFrame(
@@ -61,7 +68,17 @@ def link(tables: Mapping[str, pl.DataFrame]) -> Links:
         },
     ).cast(schema.dtypes(schema.LINKS))  # type: ignore[arg-type]
     pieces = tree.pieces._replace(event=host[tree.pieces.event])
-    return Links(columns, steps, int((work & (parent < 0)).sum()), tree.violations, pieces)
+    return Links(columns, steps, int((work & (parent < 0)).sum()), tree.violations, pieces, above)
+
+
+def _with_captured(parent: IntArray, kind: IntArray, captured: pl.DataFrame) -> IntArray:
+    """What led to each event, with what was captured; of that itself it is the parent, too."""
+    above = parent.copy()
+    event, led = captured["event"].to_numpy(), captured["above"].to_numpy()
+    above[event] = led
+    copied = kind[event] == _codes(Kind.CAPTURED)[0]
+    parent[event[copied]] = led[copied]
+    return above
 
 
 def _codes(*kinds: Kind) -> list[int]:

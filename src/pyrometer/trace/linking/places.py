@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import is_annotation, is_function
 from pyrometer.trace.linking.backward import forward_of, is_backward
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.naming.frames import frame_kinds
@@ -27,9 +27,8 @@ class Places:
     stack: IntArray  # the innermost operator that names its own call stack, in files without Python functions
 
 
-def find_places(events: pl.DataFrame, ops: pl.DataFrame) -> Places:
-    """Find the places of all events of one rank; `events` is linked."""
-    parent = row_numbers(events["parent"])
+def find_places(events: pl.DataFrame, ops: pl.DataFrame, parent: IntArray) -> Places:
+    """Find the places of all events of one rank; `events` is linked, and `parent` what led to each of them."""
     depth = row_numbers(events["depth"])
     direct = forward_of(ops, events["start_ns"].to_numpy())
     source = nearest(parent, depth, direct >= 0)
@@ -75,7 +74,7 @@ def through_forward(found: IntArray, depth: IntArray, source: IntArray, forward:
 def module_calls(events: pl.DataFrame) -> Mask:
     """Calls of modules; where the capture named them itself, only those, so that no call counts twice."""
     calls = mask_of(events, is_module())
-    named = calls & (events["kind"] == Kind.USER_ANNOTATION.value).to_numpy()
+    named = calls & mask_of(events, is_annotation())
     return named if named.any() else calls
 
 
@@ -85,7 +84,7 @@ def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
     Libraries that lie around our own functions only started us, and so did the user's functions around those that run the step:
     they say nothing about the program.
     """
-    functions = events.filter(pl.col("kind") == Kind.PYTHON_FUNCTION.value).select("event", "name")
+    functions = events.filter(is_function()).select("event", "name")
     kinds = frame_kinds(functions["name"])
     placed = functions.join(kinds, on="name", how="inner")
     user, library = np.zeros(events.height, bool), np.zeros(events.height, bool)

@@ -2,6 +2,7 @@
 
 Of these the first that gives steps is taken; `source` says which it was.
 
+0. `engine`: annotations in which an inference engine says what a step serves, unless the profiler marked more steps than these;
 1. `profiler`: `ProfilerStep#3` annotations, in old files operators; of several threads the one with the most of them.
 2. `optimizer`: from the end of one `Optimizer.step#…` to the end of the next; of optimizers that take turns the last one
    of the cycle closes the step.
@@ -28,6 +29,7 @@ import polars as pl
 from pyrometer.trace import schema
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.linking.cycles import Cycle, find_cycle, find_cycle_of_runs
+from pyrometer.trace.linking.engines import engine_marks
 from pyrometer.trace.linking.launches import Launches
 from pyrometer.trace.naming.copy_names import between_host_and_device
 from pyrometer.trace.naming.patterns import (
@@ -41,7 +43,7 @@ from pyrometer.trace.naming.patterns import (
 from pyrometer.trace.rows import IntArray
 from pyrometer.workload.script.cycles import closings
 
-Source = Literal["profiler", "optimizer", "loader", "annotation", "cycle"]
+Source = Literal["engine", "profiler", "optimizer", "loader", "annotation", "cycle"]
 
 OPTIMIZER = r"^Optimizer\.step#"
 LOADER = r"^enumerate\(DataLoader\)#.*__next__"
@@ -69,7 +71,9 @@ MAX_LEVELS = 4
 
 def find_steps(events: pl.DataFrame, launches: Launches | None = None) -> pl.DataFrame:
     """The steps of one rank, in order; without a mark and without a cycle there are none."""
-    marked = _marked(events)
+    marked, engine = _marked(events), engine_marks(events)
+    if engine.height and engine.height >= marked.height:
+        return _table(events, engine["label"], engine["start_ns"], engine["end_ns"], "engine")
     if marked.height:
         return _table(events, marked["name"], marked["start_ns"], marked["end_ns"], "profiler")
     found: tuple[tuple[Source, Iterator[IntArray]], ...] = (

@@ -10,7 +10,7 @@ import re
 
 import polars as pl
 
-from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.kinds import Kind, is_annotation, is_function, is_kind
 from pyrometer.workload.script.startup._pyrometer_inside import kineto
 
 PHASE = kineto.PHASE
@@ -62,6 +62,35 @@ BACKWARD = r"^autograd::engine::evaluate_function"
 """Operators in which autograd runs one node of the backward pass."""
 
 
+BEGIN_CAPTURE = r"^(cuda|cu|hip)(Thread)?StreamBeginCapture"
+END_CAPTURE = r"^(cuda|cu|hip)(Thread)?StreamEndCapture"
+"""Between these calls what a thread launches goes into a graph, and does not run."""
+
+LAUNCH_SITE = r"^(cuda|cu|hip)\w*Launch\w*Kernel"
+MEMORY_SITE = re.compile(r"^(?:cuda|cu|hip)(Memcpy|Memset)\w*Async")
+"""Calls that put a kernel, a copy or a fill into a graph that is being captured."""
+
+
+def begins_capture() -> pl.Expr:
+    """Calls after which launches go into a graph."""
+    return pl.col("name").str.contains(BEGIN_CAPTURE)
+
+
+def ends_capture() -> pl.Expr:
+    """Calls that end this."""
+    return pl.col("name").str.contains(END_CAPTURE)
+
+
+def is_launch_site() -> pl.Expr:
+    """Calls that launch a kernel, a copy or a fill."""
+    return pl.col("name").str.contains(f"{LAUNCH_SITE}|{MEMORY_SITE.pattern}")
+
+
+def is_graph_launch() -> pl.Expr:
+    """Calls that launch a whole graph."""
+    return pl.col("name").str.contains(r"^(cuda|cu|hip)GraphLaunch")
+
+
 def is_communication() -> pl.Expr:
     """Kernels, and on the CPU operators, that exchange data between ranks."""
     return pl.col("name").str.contains(COMMUNICATION)
@@ -91,9 +120,10 @@ def is_step_mark() -> pl.Expr:
 
 def is_module() -> pl.Expr:
     """Calls of an `nn.Module`, as the profiler's Python tracer or our own capture (`module:encoder.layers.0`) marks them."""
-    return (
-        (pl.col("kind") == Kind.PYTHON_FUNCTION.value) & pl.col("name").str.starts_with(TRACED_MODULE)
-    ) | ((pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.starts_with(MODULE))
+    name = pl.col("name")
+    return (is_function() & name.str.starts_with(TRACED_MODULE)) | (
+        is_annotation() & name.str.starts_with(MODULE)
+    )
 
 
 def is_phase() -> pl.Expr:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, is_kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
 from pyrometer.trace.linking.tree import depth_of
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.program.paths import merge_paths
@@ -52,13 +52,14 @@ def merged(trace: RankTrace) -> Merged:
     did not run within.
     """
     events = trace.events
-    host, device = (np.flatnonzero(mask_of(events, is_kind(*kinds))) for kinds in (HOST, DEVICE_WORK))
+    of_host = (*HOST, Kind.CAPTURED)
+    host, device = (np.flatnonzero(mask_of(events, is_kind(*kinds))) for kinds in (of_host, DEVICE_WORK))
     rows = np.concatenate([host, device])
     labels, code = _labels(events[rows])
     label = np.zeros(events.height, np.int64)
     label[rows] = code
     tops, top_of = _tops(trace, host, device)
-    paths = merge_paths(rows, label, row_numbers(events["parent"]), top_of, first=1 + len(tops))
+    paths = merge_paths(rows, label, trace.links.above, top_of, first=1 + len(tops))
     node = paths.of_event
     parent = np.concatenate([[-1], np.zeros(len(tops), np.int64), paths.parent])
     first = pl.DataFrame({"name": [ALL, *tops], "kind": ["trace", *["thread"] * len(tops)]})

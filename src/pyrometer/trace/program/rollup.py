@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.kinds import is_op
 from pyrometer.trace.linking.nearest import by_level
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
@@ -15,7 +15,7 @@ from pyrometer.trace.trace import RankTrace
 
 def above(trace: RankTrace, wanted: Mask) -> IntArray:
     """For each event the innermost wanted one strictly above it, as a row; -1 where there is none."""
-    parent, found = row_numbers(trace.events["parent"]), trace.nearest(wanted)
+    parent, found = trace.links.above, trace.nearest(wanted)
     return np.asarray(np.where(parent >= 0, found[parent], -1), np.int64)
 
 
@@ -34,7 +34,7 @@ def holds(trace: RankTrace, wanted: Mask) -> Mask:
 
 def is_operator(trace: RankTrace) -> Mask:
     """Which events are operators; marks of steps, which old files write as operators, are none."""
-    return mask_of(trace.events, is_kind(Kind.CPU_OP) & ~is_step_mark())
+    return mask_of(trace.events, is_op() & ~is_step_mark())
 
 
 def gather_into(target: IntArray, owner: IntArray, values: IntArray) -> IntArray:

@@ -7,7 +7,7 @@ or a quote would be left open. So candidates are tried from the last one backwar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +23,12 @@ from pyrometer.trace.reading.decoding import (
 )
 from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.salvage import Salvage, Taken
+from pyrometer.trace.reading.scanned import ScannedEvents
+from pyrometer.trace.reading.scanning import TS, scan
 from pyrometer.trace.reading.shapes import Event, ExactEvent
 from pyrometer.trace.reading.times import IntArray, nanoseconds, too_coarse
 
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 23
 """Text decoded at once: enough to make the cost of a chunk small, little enough for memory."""
 
 LONGEST_HEAD = 1 << 28
@@ -42,7 +44,7 @@ _DEEPEST = 3
 class Batch(NamedTuple):
     """Events of one chunk, and where its text lies."""
 
-    events: list[AnyEvent]
+    events: Sequence[AnyEvent]
     start: IntArray  # of each, ns; NO_TIME where there is none
     text: bytes
     offset: int
@@ -138,6 +140,12 @@ class Document:
     def _take(self, text: bytes, offset: int, *, final: bool) -> Taken:
         start = re.match(rb"\s*,?\s*", text)
         skipped = start.end() if start else 0
+        scanned = scan(text, skipped, final=final)
+        if scanned is not None:
+            self._start = scanned.fields[TS]
+            if scanned.coarse:
+                self._shape = ExactEvent
+            return Taken(ScannedEvents(scanned, np.arange(len(scanned))), scanned.used, ended=scanned.ended)
         taken = self._decode(text, skipped, final=final)
         if taken is None:
             taken = Salvage(

@@ -62,10 +62,13 @@ class OpArgs(Struct, gc=False):
 
 
 class RuntimeArgs(Struct, gc=False):
-    """Of runtime and driver calls."""
+    """Of runtime and driver calls; what they launch only AMD writes."""
 
     correlation: Whole = None
     external: Whole = field(default=None, name="External id")
+    kernel: Text = None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
 
 
 class DeviceArgs(Struct, gc=False):

@@ -10,6 +10,7 @@ import msgspec
 
 from pyrometer.errors import InputError
 from pyrometer.record import Record
+from pyrometer.trace.graphs.opening import explained, only_captures, read_joined
 from pyrometer.trace.jobs.executor import Executor, executor_for
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import merge_ranks
@@ -26,6 +27,7 @@ class Digest(Record, frozen=True, kw_only=True):
 
     report: RankReport
     summary: RankSummary
+    only_captures: bool = False  # graphs, and launches none
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class JobReport:
 
 def digest(trace: RankTrace) -> Digest:
     """Report on one rank and reduce it: a pure function that runs wherever the file is."""
-    return Digest(report=report_rank(trace), summary=reduce_rank(trace))
+    trace = explained(trace)
+    return Digest(report=report_rank(trace), summary=reduce_rank(trace), only_captures=only_captures(trace))
 
 
 def report_trace(trace: Trace) -> JobReport:
@@ -49,7 +52,7 @@ def report_trace(trace: Trace) -> JobReport:
 def report_files(
     paths: Sequence[Path], *, strict: bool = False, executor: Executor | None = None
 ) -> JobReport:
-    """Report on the files of a job, one task per file.
+    """Report on the files of a job, one task per file; or on one trace and the capture of its graphs.
 
     Args:
         paths: one file per rank.
@@ -69,6 +72,10 @@ def report_files(
     if strict:
         for one in digests:
             refuse(one.report.repaired)
+    if sum(one.only_captures for one in digests) == 1 and len(digests) == len(paths) == 2:
+        joined = read_joined(paths, strict=strict)
+        if len(joined.ranks) == 1:
+            return report_trace(joined)
     return _merged(digests, failures)
 
 

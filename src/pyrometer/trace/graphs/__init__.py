@@ -1,0 +1,1 @@
+"""Captured graphs: what was recorded while one was captured explains the kernels of each of its launches."""

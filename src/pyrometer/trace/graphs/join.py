@@ -1,0 +1,144 @@
+"""Joining a trace in which graphs were launched to one in which they were captured.
+
+A launch of a graph runs hundreds of kernels, and nothing beside them says which operators they are of: these ran once,
+when the graph was captured. Joined, every launch gets its own copies of the operators of its capture, and of the
+user's functions and the modules around them, as events of kind `captured`: they begin with the launching call and
+take no time, so that the time of the host stays what it was, while kernels have operators, shapes, lines and modules.
+
+Of captures that equally explain a launch (another layer, another batch size) those are taken whose operators and shapes are the
+same, in turns where the launches come out even; where they differ, no operator is named, and `ambiguous` counts that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from pyrometer.quantity import counted
+from pyrometer.trace import schema
+from pyrometer.trace.graphs.captures import Capture, Node, find_captures
+from pyrometer.trace.graphs.graft import Graft, graft
+from pyrometer.trace.graphs.matching import match
+from pyrometer.trace.kinds import CALLS, DEVICE_WORK, is_kind
+from pyrometer.trace.naming.patterns import is_graph_launch
+from pyrometer.trace.rows import IntArray
+from pyrometer.trace.trace import RankTrace
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a graph."""
+
+    call: int  # row of `events`
+    work: IntArray  # rows of `events`, in the order in which the graph was built where that is known, else of start
+    nodes: tuple[Node, ...]
+
+
+def join_capture(trace: RankTrace, capture: RankTrace) -> RankTrace:
+    """Give the kernels of a trace's graphs the operators that a capture recorded.
+
+    Args:
+        trace: in which graphs were launched.
+        capture: in which they were captured; may be the same trace.
+
+    Returns:
+        The same trace with events of kind `captured`, a table `captured` and a note of what could be joined; without graphs
+        of which `capture` explains any, the trace itself.
+    """
+    launches, captures = find_launches_of_graphs(trace), find_captures(capture)
+    alike: dict[tuple[Node, ...], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        alike[launch.nodes].append(launch)
+    grafts, num_ambiguous = [], 0
+    for nodes, group in alike.items():
+        choices, ambiguous = _choices(capture, captures, nodes)
+        num_ambiguous += ambiguous * len(group)
+        in_turns = len(choices) > 0 and len(group) % len(choices) == 0
+        for i, launch in enumerate(group):
+            if choices:
+                chosen, places = choices[i % len(choices) if in_turns else 0]
+                sites = np.where(np.array(places) >= 0, chosen.sites[places], -1)
+                grafts.append(Graft(launch.call, launch.work, sites, with_places=in_turns))
+    if not grafts and not num_ambiguous:
+        return trace
+    joined = (
+        graft(trace, capture, grafts)
+        if grafts
+        else replace(trace, tables={**trace.tables, "captured": schema.empty(schema.CAPTURED)}, results={})
+    )
+    note = _note(joined, capture, sum(len(launch.work) for launch in launches), num_ambiguous)
+    return replace(joined, info=msgspec.structs.replace(joined.info, notes=[*joined.info.notes, note]))
+
+
+def find_launches_of_graphs(trace: RankTrace) -> list[Launch]:
+    """Calls that launched graphs, and what these ran."""
+    calls = trace.events.filter(is_kind(*CALLS) & is_graph_launch())["event"].cast(pl.Int32)
+    work = (
+        trace.events.filter(is_kind(*DEVICE_WORK) & pl.col("parent").is_in(calls.implode()))
+        .join(
+            trace.tables["kernels"].select("event", "grid", "block", "graph_node"),
+            on="event",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(built=pl.col("graph_node").count().over("parent") == pl.len().over("parent"))
+        .sort("parent", pl.when("built").then("graph_node").otherwise("start_ns"), maintain_order=True)
+    )
+    launches = []
+    for (call,), rows in work.group_by("parent", maintain_order=True):
+        nodes = tuple(
+            Node(kind, name if kind == "kernel" else None, _triple(grid), _triple(block))
+            for kind, name, grid, block in rows.select(
+                pl.col("kind").cast(pl.String), "name", "grid", "block"
+            ).iter_rows()
+        )
+        launches.append(Launch(int(call), rows["event"].to_numpy().astype(np.int64), nodes))
+    return launches
+
+
+def _triple(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
+    return tuple(sizes) if sizes else None
+
+
+def _choices(
+    capture: RankTrace, captures: Sequence[Capture], nodes: tuple[Node, ...]
+) -> tuple[list[tuple[Capture, list[int]]], bool]:
+    """The captures that explain most of a launch, with the place of each piece of work; whether they contradict each other."""
+    found = [(one, match(one.nodes, nodes)) for one in captures]
+    most = max((len(places) - places.count(-1) for _, places in found), default=0)
+    best = [(one, places) for one, places in found if most and len(places) - places.count(-1) == most]
+    said = [_said(capture, one, places) for one, places in best]
+    contradict = any(arguments != said[0] for arguments in said[1:])
+    return ([] if contradict else best), contradict
+
+
+def _said(capture: RankTrace, one: Capture, places: Sequence[int]) -> list[tuple[object, ...]]:
+    """Operator and shapes of each piece of work, according to a capture."""
+    sites = one.sites[[place for place in places if place >= 0]]
+    ops = capture.events["op"].gather(sites)
+    shapes = capture.tables["ops"].select(
+        pl.col("event").cast(pl.Int32).alias("op"), "input_dims", "input_types"
+    )
+    names = pl.DataFrame({"op": ops, "name": capture.events["name"].gather(ops.cast(pl.UInt32))})
+    return names.join(shapes, on="op", how="left", maintain_order="left").drop("op").rows()
+
+
+def explained_work(trace: RankTrace) -> pl.DataFrame:
+    """The device work of graphs whose operators are known from their capture."""
+    if "captured" not in trace.tables:
+        return trace.device_work.clear()
+    return trace.device_work.join(trace.tables["captured"], on="event", how="semi")
+
+
+def _note(joined: RankTrace, capture: RankTrace, num_work: int, num_ambiguous: int) -> str:
+    source = "this file" if capture.info.path == joined.info.path else capture.info.path
+    text = f"{explained_work(joined).height} of {num_work} kernels, copies and fills that graphs ran have the operators "
+    text += f"and shapes that {source} holds of their capture"
+    if num_ambiguous:
+        text += f"; for {counted(num_ambiguous, 'launch')} it holds several captures with the same kernels and other shapes: record one batch size"
+    return text
