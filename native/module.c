@@ -3,6 +3,7 @@
 #include "native.h"
 
 static PyMethodDef METHODS[] = {
+    {"scan", native_scan, METH_VARARGS, NULL},
     {"replay", native_replay, METH_VARARGS, NULL},
     {"slack", native_slack, METH_VARARGS, NULL},
     {"nearest", native_nearest, METH_VARARGS, NULL},

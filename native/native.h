@@ -10,6 +10,7 @@
 static inline int64_t sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 static inline int64_t less(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 
+PyObject *native_scan(PyObject *self, PyObject *args);
 PyObject *native_replay(PyObject *self, PyObject *args);
 PyObject *native_slack(PyObject *self, PyObject *args);
 PyObject *native_nearest(PyObject *self, PyObject *args);

@@ -19,7 +19,7 @@ from pyrometer.trace import schema
 from pyrometer.trace.analysis.registry import analyses
 from pyrometer.trace.analysis.what_if import KINDS
 from pyrometer.trace.export.formats import FORMATS
-from pyrometer.trace.health import contents, recording, times
+from pyrometer.trace.health import contents, recording, starting, times
 from pyrometer.trace.sql import VIEWS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -89,7 +89,7 @@ def test_every_chapter_of_a_report_is_explained(guide):
 
 
 def test_every_health_code_is_explained(guide):
-    source = "".join(inspect.getsource(module) for module in (recording, times, contents))
+    source = "".join(inspect.getsource(module) for module in (recording, starting, times, contents))
     codes = set(re.findall(r'(?:code=|_limit\(\s*|else )"(\w+)"', source))
     codes |= set(re.findall(r'code="(\w+)" if', source))
     assert first_column(guide, "Health") == codes - {"warning", "info", "error", "high"}

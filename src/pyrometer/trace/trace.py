@@ -35,6 +35,8 @@ class RankTrace:
     info: RankInfo
     tables: Mapping[str, pl.DataFrame]
     results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # kept, by name
+    window: tuple[int, int] | None = None  # start and end of what counts of the span; none is all
+    known_steps: pl.DataFrame | None = field(default=None, repr=False, compare=False)  # found already
 
     def __repr__(self) -> str:
         """Without the tables."""
@@ -50,7 +52,7 @@ class RankTrace:
     @cached_property
     def links(self) -> Links:
         """Call tree, launches and steps; counts of what did not fit."""
-        return link(self.tables)
+        return link(self.tables, self.known_steps)
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -70,7 +72,8 @@ class RankTrace:
     @cached_property
     def activity(self) -> Activity:
         """The span, and when each class of work was active."""
-        return find_activity(self.tables["events"], self.steps)
+        whole = find_activity(self.tables["events"], self.steps)
+        return whole if self.window is None else whole.within(*self.window)
 
     @cached_property
     def places(self) -> Places:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pyrometer.trace.health import contents, recording, times
+from pyrometer.trace.health import contents, recording, starting, times
 from pyrometer.trace.health.issue import HealthIssue
 from pyrometer.trace.trace import RankTrace
 
@@ -14,6 +14,8 @@ CHECKS: tuple[Callable[[RankTrace], Iterator[HealthIssue]], ...] = (
     recording.orphaned_work,
     recording.lost_work,
     recording.steps_without_work,
+    starting.in_flight,
+    starting.cold_start,
     times.clocks,
     times.strays,
     times.durations,

@@ -31,8 +31,8 @@ class Links:
     )
 
 
-def link(tables: Mapping[str, pl.DataFrame]) -> Links:
-    """Link the events of one rank."""
+def link(tables: Mapping[str, pl.DataFrame], steps: pl.DataFrame | None = None) -> Links:
+    """Link the events of one rank; without steps that are known already, these are found first."""
     events = tables["events"]
     kind = events["kind"].to_physical().to_numpy()
     start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
@@ -55,7 +55,7 @@ def link(tables: Mapping[str, pl.DataFrame]) -> Links:
     op[launches.work] = np.where(op[launches.work] >= 0, op[launches.work], launches.op)
     work = np.isin(kind, _codes(*DEVICE_WORK))
 
-    steps = find_steps(events, launches)
+    steps = find_steps(events, launches) if steps is None else steps
     step = step_of(steps, start)
     step[launches.work] = step[launches.call]
     columns = pl.DataFrame(

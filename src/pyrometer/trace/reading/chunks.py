@@ -7,7 +7,7 @@ or a quote would be left open. So candidates are tried from the last one backwar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +24,12 @@ from pyrometer.trace.reading.decoding import (
 from pyrometer.trace.reading.effort import Effort
 from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.salvage import Damage, Salvage, Taken, find_start, is_gap
+from pyrometer.trace.reading.scanned import ScannedEvents
+from pyrometer.trace.reading.scanning import TS, scan
 from pyrometer.trace.reading.shapes import Event, ExactEvent
 from pyrometer.trace.reading.times import IntArray, nanoseconds, too_coarse
 
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 23
 """Text decoded at once: enough to make the cost of a chunk small, little enough for memory."""
 
 LONGEST_HEAD = 1 << 28
@@ -44,7 +46,7 @@ _LONGEST_START = 256
 class Batch(NamedTuple):
     """Events of one chunk, and where its text lies."""
 
-    events: list[AnyEvent]
+    events: Sequence[AnyEvent]
     start: IntArray  # of each, ns; NO_TIME where there is none
     text: bytes
     offset: int
@@ -100,9 +102,7 @@ class Document:
                 self.cut_at = offset if taken.cut else None
                 break
         if self.closed:
-            rest = b"".join(self._blocks)
-            self.num_bytes += len(rest)
-            self.tail = text + rest
+            self.tail = text + self._read_rest()
 
     def _more(self, text: bytes, wanted: int) -> tuple[bytes, bool]:
         """Read on, by one block at least; also gives whether the file is at its end."""
@@ -126,6 +126,15 @@ class Document:
                 return b""
             self.num_bytes += len(block)
             text = text[-_LONGEST_START:] + block
+
+    def _read_rest(self) -> bytes:
+        """What follows the events, as far as it may hold keys of a trace."""
+        rest = bytearray()
+        for block in self._blocks:
+            self.num_bytes += len(block)
+            if len(rest) <= LONGEST_HEAD:
+                rest += block
+        return bytes(rest)
 
     def _read_head(self) -> bytes:
         """Take the text up to the events, which may be a bare list."""
@@ -159,6 +168,12 @@ class Document:
     def _take(self, text: bytes, offset: int, *, final: bool) -> Taken:
         start = re.match(rb"\s*,?\s*", text)
         skipped = start.end() if start else 0
+        scanned = scan(text, skipped, final=final)
+        if scanned is not None:
+            self._start = scanned.fields[TS]
+            if scanned.coarse:
+                self._shape = ExactEvent
+            return Taken(ScannedEvents(scanned, np.arange(len(scanned))), scanned.used, ended=scanned.ended)
         taken = self._decode(text, skipped, final=final)
         if taken is None:
             taken = Salvage(text, offset=offset, final=final, shape=self._shape, damage=self._damage).run()

@@ -22,10 +22,12 @@ from pyrometer.trace.reading.entries import (
     Entries,
     IntArray,
     Sorts,
+    names_of,
     to_entries,
 )
 from pyrometer.trace.reading.pairs import Pairs
 from pyrometer.trace.reading.repair_log import RepairLog
+from pyrometer.trace.reading.scanned import ScannedEvents
 from pyrometer.trace.reading.times import NO_TIME
 from pyrometer.trace.reading.tracks import Tracks
 from pyrometer.trace.reading.whereabouts import Whereabouts
@@ -119,10 +121,7 @@ class Collector:
                     "event": rows,
                     "kind": KIND_VALUES.gather(entries.roles),
                     "cat": categories.gather(entries.sorts),
-                    "name": pl.Series(
-                        [NAMELESS if event.name is None else event.name for event in entries.events],
-                        dtype=pl.String,
-                    ),
+                    "name": names_of(entries.events).fill_null(NAMELESS),
                     "track": self._track_of(entries),
                     "start_ns": entries.start,
                     "dur_ns": dur,
@@ -143,26 +142,28 @@ class Collector:
                 self.unknown_categories[f"ph {ph}"] += int(count)
 
     def _sound_durations(self, entries: Entries) -> IntArray:
-        odd = np.flatnonzero(entries.dur < 0)
-        if not len(odd):
+        if not (entries.dur < 0).any():
             return entries.dur
-        missing = [i for i in odd.tolist() if entries.dur[i] == NO_TIME and entries.events[i].ph == "X"]
-        negative = [i for i in odd.tolist() if entries.dur[i] != NO_TIME]
-        for code, places in (("missing_duration", missing), ("negative_duration", negative)):
-            self._whereabouts.note(code, [entries.events[i] for i in places])
+        is_complete = np.array([ph == "X" for ph in self._sorts.phases])[entries.sorts]
+        missing = (entries.dur == NO_TIME) & is_complete
+        negative = (entries.dur < 0) & (entries.dur != NO_TIME)
+        for code, mask in (("missing_duration", missing), ("negative_duration", negative)):
+            self._whereabouts.note(code, entries.where(mask).events)
         return np.maximum(entries.dur, 0)
 
     def _add_flows(self, entries: Entries) -> None:
         if not len(entries):
             return
-        ids = whole_numbers([event.id for event in entries.events])
-        phases, names = ([event.ph for event in entries.events], [event.name for event in entries.events])
+        events = entries.events
+        ids = events.ids() if isinstance(events, ScannedEvents) else None
+        if ids is None:
+            ids = self._details.column("id", whole_numbers([event.id for event in events]), pl.Int64, events)
         self._parts["flows"].append(
             pl.DataFrame(
                 {
-                    "ph": pl.Series(phases, dtype=pl.String),
-                    "name": pl.Series(names, dtype=pl.String),
-                    "id": self._details.column("id", ids, pl.Int64, entries.events),
+                    "ph": pl.Series(self._sorts.phases, dtype=pl.String).gather(entries.sorts),
+                    "name": names_of(events),
+                    "id": ids,
                     "track": self._track_of(entries),
                     "ts_ns": entries.start,
                 }
@@ -175,7 +176,7 @@ class Collector:
         self._parts["counters"].append(
             pl.DataFrame(
                 {
-                    "name": pl.Series([event.name for event in entries.events], dtype=pl.String),
+                    "name": names_of(entries.events),
                     "track": self._track_of(entries),
                     "ts_ns": entries.start,
                     "values": self._details.texts(entries.events),

@@ -14,14 +14,35 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.reading import arguments
 from pyrometer.trace.reading.columns import column, nulls
 from pyrometer.trace.reading.decoding import AnyEvent
+from pyrometer.trace.reading.scanned import ScannedEvents
 from pyrometer.trace.reading.shapes import CollectiveArgs
 from pyrometer.trace.reading.whereabouts import Whereabouts
+
+LAUNCHED = "launched"
+"""Table of what calls launch, where they say so."""
 
 LINKED = ("correlation", "external", "device", "stream")
 """Arguments that `events` holds itself."""
 
 Lists = Mapping[str, Sequence[Any]]
 """Decoded arguments, by the name of their field."""
+
+Columns = Mapping[str, pl.Series]
+"""The same as columns."""
+
+
+def types_of(table: str) -> dict[str, Any]:
+    """Types of the columns that arguments of a kind go to."""
+    return {
+        **schema.dtypes(schema.TABLES[table]),
+        **{name: schema.EVENTS[name].dtype for name in LINKED},
+        "collective_name": pl.String,
+    }
+
+
+def _lists(args: Sequence[msgspec.Struct], shape: type[msgspec.Struct]) -> Lists:
+    fields = zip(*map(msgspec.structs.astuple, args), strict=True)
+    return dict(zip(shape.__struct_fields__, fields, strict=True))
 
 
 class Details:
@@ -43,33 +64,40 @@ class Details:
             events: in the order of their rows.
             rows: of `events`.
         """
-        raws = [event.args for event in events]
         shape = arguments.SHAPES.get(kind)
         if shape is None:
-            self._add_extras(events, raws, rows)
-            lists: Lists = {}
+            self._add_extras(events, rows)
+            columns: Columns = {}
         else:
-            args, findings = arguments.decode(raws, shape)
-            self._note_findings(findings, events)
-            lists = dict(
-                zip(
-                    shape.__struct_fields__,
-                    zip(*map(msgspec.structs.astuple, args), strict=True),
-                    strict=True,
-                )
-            )
-            if "legacy_dims" in lists and b'"Input dims"' in self._whereabouts.text:
-                pairs = zip(lists["input_dims"], lists["legacy_dims"], strict=True)
-                lists = {**lists, "input_dims": [new if bytes(new) else old for new, old in pairs]}
-            self._add_table(kind, lists, events, rows)
-            self._add_collectives(lists.get("collective_name", ()), events, rows)
-            self._add_launched(lists, events, rows)
+            table = arguments.TABLE_OF.get(kind)
+            columns = self._columns(shape, events, types_of(table or LAUNCHED))
+            if table is not None:
+                self._append(table, columns, rows)
+            elif "kernel" in columns:
+                self._append(LAUNCHED, columns, rows, (columns["kernel"].fill_null("") != "").arg_true())
+            if "collective_name" in columns:
+                self._add_collectives(columns["collective_name"], events, rows)
         return {
-            name: self.column(name, lists[name], schema.EVENTS[name].dtype, events)
-            if name in lists
-            else nulls(name, len(events), schema.EVENTS[name].dtype)
+            name: columns[name] if name in columns else nulls(name, len(events), schema.EVENTS[name].dtype)
             for name in LINKED
         }
+
+    def _columns(
+        self, shape: type[msgspec.Struct], events: Sequence[AnyEvent], types: dict[str, Any]
+    ) -> Columns:
+        """The arguments of one kind's events, each as a column."""
+        legacy = "legacy_dims" in shape.__struct_fields__
+        if isinstance(events, ScannedEvents):
+            scanned = None if legacy and events.hold("Input dims") else events.columns(shape, types)
+            if scanned is not None:
+                return scanned
+        args, findings = arguments.decode([event.args for event in events], shape)
+        self._note_findings(findings, events)
+        lists = _lists(args, shape)
+        if legacy and b'"Input dims"' in self._whereabouts.text:
+            pairs = zip(lists["input_dims"], lists["legacy_dims"], strict=True)
+            lists = {**lists, "input_dims": [new if bytes(new) else old for new, old in pairs]}
+        return {name: self.column(name, lists[name], types[name], events) for name in lists if name in types}
 
     def texts(self, events: Sequence[AnyEvent]) -> pl.Series:
         """Arguments as JSON text."""
@@ -77,22 +105,18 @@ class Details:
         self._note_findings(findings, events)
         return pl.Series("args", texts, dtype=pl.String)
 
-    def _add_table(self, kind: Kind, lists: Lists, events: Sequence[AnyEvent], rows: pl.Series) -> None:
-        name = arguments.TABLE_OF.get(kind)
-        if name is not None:
-            self._append(name, lists, events, rows)
+    def _append(self, table: str, columns: Columns, rows: pl.Series, places: pl.Series | None = None) -> None:
+        """Add rows to a table, or the rows at some places, of which there may be none."""
+        held = [columns[name] for name in schema.TABLES[table] if name in columns]
+        if places is None:
+            self.parts[table].append(pl.DataFrame([rows, *held]))
+        elif len(places):
+            self.parts[table].append(pl.DataFrame([rows, *held])[places])
 
-    def _append(self, table: str, lists: Lists, events: Sequence[AnyEvent], rows: pl.Series) -> None:
-        spec = schema.TABLES[table]
-        columns = [self.column(name, lists[name], spec[name].dtype, events) for name in spec if name in lists]
-        self.parts[table].append(pl.DataFrame([rows, *columns]))
-
-    def _add_collectives(
-        self, names: Sequence[str | None], events: Sequence[AnyEvent], rows: pl.Series
-    ) -> None:
-        if names.count(None) == len(names):
+    def _add_collectives(self, names: pl.Series, events: Sequence[AnyEvent], rows: pl.Series) -> None:
+        places = (names.fill_null("") != "").arg_true().to_list()
+        if not places:
             return
-        places = [i for i, name in enumerate(names) if name]
         held = [events[i] for i in places]
         args, _ = arguments.decode([event.args for event in held], CollectiveArgs)
         for arg in args:
@@ -100,18 +124,14 @@ class Details:
                 arg.group_name = str(arg.legacy_group)
             if isinstance(arg.is_async, (str, int)):
                 arg.is_async = str(arg.is_async).lower() in {"true", "1"}
-        fields = CollectiveArgs.__struct_fields__
-        lists = dict(zip(fields, zip(*map(msgspec.structs.astuple, args), strict=True), strict=True))
-        self._append("collectives", lists, held, rows.gather(places))
+        lists, types = _lists(args, CollectiveArgs), schema.dtypes(schema.COLLECTIVES)
+        columns = {name: self.column(name, lists[name], types[name], held) for name in lists if name in types}
+        self._append("collectives", columns, rows.gather(places))
 
-    def _add_launched(self, lists: Lists, events: Sequence[AnyEvent], rows: pl.Series) -> None:
-        """Names of launched kernels, of the calls that have one."""
-        places = [i for i, name in enumerate(lists.get("kernel", ())) if name]
-        if places:
-            held = {name: [lists[name][i] for i in places] for name in ("kernel", "grid", "block")}
-            self._append("launched", held, [events[i] for i in places], rows.gather(places))
-
-    def _add_extras(self, events: Sequence[AnyEvent], raws: Sequence[msgspec.Raw], rows: pl.Series) -> None:
+    def _add_extras(self, events: Sequence[AnyEvent], rows: pl.Series) -> None:
+        if isinstance(events, ScannedEvents) and not events.have_arguments():
+            return
+        raws = [event.args for event in events]
         if raws.count(msgspec.Raw(b"{}")) == len(raws):
             return
         table = pl.DataFrame([rows, self.texts(events)])

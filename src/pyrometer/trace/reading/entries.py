@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from pyrometer.trace.kinds import Kind, kind_of
 from pyrometer.trace.reading.decoding import AnyEvent
+from pyrometer.trace.reading.scanned import ScannedEvents
+from pyrometer.trace.reading.scanning import DUR, NAME, NAMES, SORT, TS
 from pyrometer.trace.reading.times import nanoseconds
 from pyrometer.trace.reading.tracks import Tracks
 
@@ -89,7 +92,9 @@ class Entries:
         """Some of them."""
         places = np.flatnonzero(mask)
         return Entries(
-            [self.events[i] for i in places.tolist()],
+            ScannedEvents(self.events.scan, self.events.rows[places])
+            if isinstance(self.events, ScannedEvents)
+            else [self.events[i] for i in places.tolist()],
             self.sorts[places],
             self.roles[places],
             self.start[places],
@@ -101,6 +106,8 @@ def to_entries(
     events: Sequence[AnyEvent], start: IntArray, sorts: Sorts, dur: IntArray | None = None
 ) -> Entries:
     """Sort events, of which there is one at least, and read their durations if these are not given."""
+    if isinstance(events, ScannedEvents):
+        return _sorted(events, sorts)
     found = np.fromiter(map(sorts.__getitem__, map(_SORT, events)), dtype=np.int64, count=len(events))
     roles = np.array(sorts.roles, dtype=np.uint8)[found]
     instants = np.flatnonzero(roles == INSTANT)
@@ -112,3 +119,28 @@ def to_entries(
         events = itemgetter(*order.tolist())(events)
     dur = nanoseconds([event.dur for event in events]) if dur is None else dur[order]
     return Entries(events, found[order], roles[order], start[order], dur)
+
+
+def _sorted(events: ScannedEvents, sorts: Sorts) -> Entries:
+    """The same of events that were read as columns."""
+    scan = events.scan
+    numbers = np.array([sorts[key] for key in scan.sorts], dtype=np.int64)  # in order, as tracks are numbered
+    found = numbers[scan.fields[SORT]]
+    roles = np.array(sorts.roles, dtype=np.uint8)[found]
+    is_memory = np.array([*(name == MEMORY_NAME for name in scan.tables[NAMES]), False])
+    roles[(roles == INSTANT) & is_memory[scan.fields[NAME]]] = MEMORY  # -1 is no name, and last
+    order = np.argsort(roles, kind="stable")
+    return Entries(
+        ScannedEvents(scan, order),
+        found[order],
+        roles[order],
+        scan.fields[TS, order],
+        scan.fields[DUR, order],
+    )
+
+
+def names_of(events: Sequence[AnyEvent]) -> pl.Series:
+    """Names; null where there is none."""
+    if isinstance(events, ScannedEvents):
+        return events.names()
+    return pl.Series("name", [event.name for event in events], dtype=pl.String)

@@ -6,6 +6,7 @@ Every complete event is recovered. One that does not decode is mended; one that 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -63,7 +64,7 @@ def is_gap(text: bytes) -> bool:
 class Taken(NamedTuple):
     """What was read of a text."""
 
-    events: list[AnyEvent]
+    events: Sequence[AnyEvent]
     used: int  # bytes; the rest belongs to what follows
     ended: bool  # the list of events was closed at `used`
     cut: bool = False  # the text ends inside an event

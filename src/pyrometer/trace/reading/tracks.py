@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from pyrometer.trace import schema
 from pyrometer.trace.reading.arguments import readable
-from pyrometer.trace.reading.decoding import decoder
+from pyrometer.trace.reading.decoding import DECODE_ERRORS, decoder
 
 
 class Tracks(dict[tuple[Any, Any], int]):
@@ -58,4 +58,7 @@ def _spelt(value: Any) -> str:
 
 def _label(args: bytes) -> str:
     texts, _ = readable([Raw(args)])
-    return str(decoder(dict[str, Any]).decode(texts[0]).get("name") or "")
+    try:
+        return str(decoder(dict[str, Any]).decode(texts[0]).get("name") or "")
+    except DECODE_ERRORS:  # such as a number that no float holds
+        return ""

@@ -11,6 +11,7 @@ import polars as pl
 
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.bounds import Bounds, bounds
 from pyrometer.trace.analysis.breakdown import Parts, StepBreakdown, StreamBreakdown, breakdown
 from pyrometer.trace.analysis.call_tree import call_tree
 from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
@@ -45,6 +46,8 @@ from pyrometer.trace.reporting.totals import (
     TreeNode,
     rows,
 )
+from pyrometer.trace.steady.left_out import LeftOut
+from pyrometer.trace.steady.steady import steady
 from pyrometer.trace.trace import RankTrace
 
 MOST_ROWS = 20
@@ -75,6 +78,14 @@ class RankReport(Record, frozen=True, kw_only=True):
             "from the first start to the last end over operators, device work, waits for the loader, and their steps"
         ),
     ]
+    recorded_span_ns: Annotated[int, doc("the span with what is left out of it")] = 0
+    left_out: Annotated[
+        list[LeftOut],
+        doc(
+            "cold start, and ends with work in flight: no part of span_ns and of what follows. Times of events before a call that was "
+            "cut out are later by what was"
+        ),
+    ] = []
     breakdown_ns: Annotated[Parts, doc("where the span went; sums to span_ns")]
     over_time: Annotated[OverTime, doc("the breakdown, slice by slice")]
     steps: list[StepBreakdown] = []
@@ -99,6 +110,7 @@ class RankReport(Record, frozen=True, kw_only=True):
     phases: Phases
     call_tree: Annotated[list[TreeNode], doc("merged by path; small nodes put together")] = []
     critical_path: CriticalPath
+    bounds: Annotated[Bounds, doc("what would help most, resource by resource")] = Bounds()
     recoverable: Annotated[list[Recoverable], doc("largest predicted gains first, none counted twice")] = []
     top_kernels: list[KernelTotal] = []
     kernels: KernelSummary
@@ -119,15 +131,17 @@ class RankReport(Record, frozen=True, kw_only=True):
 
 
 def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
-    """Run every analysis on one rank's trace.
+    """Run every analysis on the steady state of one rank's trace.
 
     Args:
         trace: one rank.
         peaks: of the machine that the trace was taken on, measured; without them the vendor's figures are used for a
             device that is known.
     """
+    trust, recorded_span_ns = health(trace), trace.activity.span_ns
+    settled = steady(trace)
+    trace = settled.trace
     where_to, found, waited = breakdown(trace), idle(trace), sync_points(trace)
-    trust = health(trace)
     return RankReport(
         rank=trace.rank,
         path=trace.info.path,
@@ -139,6 +153,8 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         health=trust.issues,
         origin_ns=where_to.start_ns,
         span_ns=where_to.span_ns,
+        recorded_span_ns=recorded_span_ns,
+        left_out=list(settled.left_out),
         breakdown_ns=where_to.parts,
         over_time=over_time(trace),
         steps=where_to.by_step,
@@ -161,6 +177,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         phases=phases(trace),
         call_tree=rows(call_tree(trace, min_share=SMALLEST_NODE), TreeNode, MOST_NODES),
         critical_path=critical_path(trace),
+        bounds=bounds(trace),
         recoverable=largest_gains(trace),
         top_kernels=top_kernels(trace),
         kernels=kernel_summary(trace),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_step_mark,
 )
-from pyrometer.trace.timing.intervals import EMPTY, Intervals, Lanes, covered, merge, subtract, union
+from pyrometer.trace.timing.intervals import EMPTY, Intervals, Lanes, clip, covered, merge, subtract, union
 
 CALLS = (Kind.RUNTIME, Kind.DRIVER)
 
@@ -55,6 +56,16 @@ class Activity:
         if not self.has_device:
             return EMPTY
         return merge(self.compute, self.communication, self.memcpy, self.memset)
+
+    def within(self, low: int, high: int) -> Activity:
+        """The part of the span between two moments."""
+        low, high = max(low, self.start_ns), min(high, self.end_ns)
+        classes: dict[str, Any] = {
+            entry.name: clip(getattr(self, entry.name), low, high)
+            for entry in fields(self)
+            if isinstance(getattr(self, entry.name), Intervals)
+        }
+        return replace(self, start_ns=low, end_ns=high, **classes)
 
 
 def find_activity(events: pl.DataFrame, steps: pl.DataFrame) -> Activity:

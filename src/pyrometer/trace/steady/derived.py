@@ -1,0 +1,109 @@
+"""Records derived from a record: with stretches of time cut out of it, or from one of its steps on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_numbers
+from pyrometer.trace.timing.intervals import Intervals, covered, length
+from pyrometer.trace.trace import RankTrace
+
+
+def moved(moments: IntArray, cut: Intervals) -> IntArray:
+    """Where moments lie once stretches are cut out: what comes before moves towards them, what comes after stays.
+
+    >>> moved(np.array([0, 10, 15, 20, 30]), Intervals(np.array([10]), np.array([20]))).tolist()
+    [10, 20, 20, 20, 30]
+    """
+    since = np.full(len(moments), min(int(moments.min(initial=0)), int(cut.start.min(initial=0))))
+    return np.asarray(moments + length(cut) - covered(cut, since, moments), np.int64)
+
+
+def without_stretches(trace: RankTrace, cut: Intervals) -> RankTrace:
+    """The record without stretches of time: whatever ran meanwhile is shorter, and all that comes after them keeps its times."""
+    if not len(cut.start):
+        return trace
+    tables = dict(trace.tables)
+    tables["events"] = _moved_bounds(tables["events"], cut).with_columns(
+        dur_ns=pl.col("end_ns") - pl.col("start_ns")
+    )
+    for name in ("flows", "counters"):
+        moments = tables[name]["ts_ns"].to_numpy()
+        tables[name] = tables[name].with_columns(ts_ns=pl.Series(moved(moments, cut), dtype=pl.Int64))
+    return RankTrace(trace.info, tables, known_steps=_moved_bounds(trace.steps, cut))
+
+
+def _moved_bounds(frame: pl.DataFrame, cut: Intervals) -> pl.DataFrame:
+    return frame.with_columns(
+        pl.Series(name, moved(frame[name].to_numpy(), cut), dtype=pl.Int64) for name in ("start_ns", "end_ns")
+    )
+
+
+def between(trace: RankTrace, low: int, high: int) -> RankTrace:
+    """The same record, of which only the span from one moment to another counts."""
+    steps = trace.steps.with_columns(
+        start_ns=pl.col("start_ns").clip(low, high), end_ns=pl.col("end_ns").clip(low, high)
+    ).filter(pl.col("end_ns") > pl.col("start_ns"))
+    return dataclasses.replace(
+        trace,
+        results={},
+        window=(low, high),
+        known_steps=steps.with_columns(step=pl.int_range(pl.len(), dtype=pl.Int32)),
+    )
+
+
+def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
+    """The record from one step on, and the device work of the steps before it, which is left out.
+
+    Its span begins when both the host and the device have finished with those steps. A thread's events that go on
+    are cut where the host has.
+    """
+    events, steps = trace.events, trace.steps
+    host_end = int(steps["end_ns"][first - 1])
+    is_work = events.select(is_kind(*DEVICE_WORK)).to_series()
+    step = row_numbers(events["step"])
+    started = (events["start_ns"] >= host_end).to_numpy()
+    belongs = np.where(step >= 0, step >= first, started)
+    earlier = events.filter(is_work & pl.Series(~belongs))
+    ends = earlier.filter(pl.col("step").is_not_null())["end_ns"].max()
+    low = max(host_end, ends if isinstance(ends, int) else host_end)
+    keep = np.where(is_work.to_numpy(), belongs, started | (events["end_ns"] > host_end).to_numpy())
+    captured = events.select(is_kind(Kind.CAPTURED)).to_series().to_numpy()
+    keep = np.where(captured, _above(trace.links.above, is_work.to_numpy() & keep), keep)
+    tables = _only(trace, np.flatnonzero(keep))
+    begins = pl.when(is_kind(*DEVICE_WORK)).then("start_ns").otherwise(pl.col("start_ns").clip(host_end))
+    tables["events"] = tables["events"].with_columns(start_ns=begins)
+    tables["events"] = tables["events"].with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
+    kept = RankTrace(trace.info, tables, known_steps=steps[first:])
+    return between(kept, low, trace.activity.end_ns), earlier
+
+
+def _above(above: IntArray, wanted: Mask) -> Mask:
+    """Which events lie above the wanted ones."""
+    found = np.zeros(len(above), np.bool_)
+    rows = np.unique(above[wanted])
+    while len(rows := rows[rows >= 0]):
+        found[rows] = True
+        rows = np.unique(above[rows])
+    return found
+
+
+def _only(trace: RankTrace, rows: IntArray) -> dict[str, pl.DataFrame]:
+    """The tables of some events, which are numbered anew."""
+    place = positions(rows, trace.tables["events"].height)
+    tables = dict(trace.tables)
+    for name, table in trace.tables.items():
+        if name != "events" and "event" in table.columns:
+            number = nullable(place[row_numbers(table["event"])])
+            tables[name] = table.with_columns(event=number).filter(pl.col("event").is_not_null())
+    if "captured" in tables:
+        above = tables["captured"]["above"].to_numpy()
+        moved_up = pl.Series(place[above], dtype=pl.Int64)  # the last place is that of none
+        tables["captured"] = tables["captured"].with_columns(above=moved_up)
+    events = trace.tables["events"][rows]
+    tables["events"] = events.with_columns(event=pl.int_range(pl.len(), dtype=pl.UInt32))
+    return tables
