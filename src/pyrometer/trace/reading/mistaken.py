@@ -60,7 +60,9 @@ def refuse_mistaken(path: Path, start: bytes) -> None:
     """
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if path.name.lower().endswith(_NSIGHT):
-        raise InputError(f"{path}: a report of Nsight, not a trace; record the program with pyrometer trace instead")
+        raise InputError(
+            f"{path}: a report of Nsight, not a trace; record the program with pyrometer trace instead"
+        )
     if path.name.lower().endswith(_XPLANE):
         raise InputError(f"{path}: {_JAX}")
     if text[1:2] == b"\0" and text[:1] in {b"{", b"["}:

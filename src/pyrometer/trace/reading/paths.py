@@ -27,7 +27,9 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     found: dict[str, Path] = {}
     for one in given:
         for path in _files(Path(one).expanduser()):
-            found.setdefault(os.path.realpath(path), path)  # unlike `resolve`, takes a link that leads to itself
+            found.setdefault(
+                os.path.realpath(path), path
+            )  # unlike `resolve`, takes a link that leads to itself
     for path in found.values():
         if path.is_fifo() or path.is_char_device():
             raise InputError(

@@ -103,7 +103,9 @@ def _open(path: Path) -> BinaryIO:
         raise InputError(f"{path}: no such file; pass a trace file, a folder of them or a pattern") from error
     except OSError as error:
         if error.errno == ELOOP:
-            raise InputError(f"{path}: a symbolic link that leads to itself; pass the file it should lead to") from error
+            raise InputError(
+                f"{path}: a symbolic link that leads to itself; pass the file it should lead to"
+            ) from error
         raise InputError(f"{path}: cannot be read ({error.strerror}); pass a file that can") from error
 
 
