@@ -15,7 +15,11 @@ import msgspec
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
+<<<<<<< HEAD
 from pyrometer.quantity import format_seconds
+=======
+from pyrometer.redaction import redacted_argv
+>>>>>>> main
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
@@ -112,7 +116,7 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
     if not (code or script.observed.step_ns or script.log.entries):
         code = without_steps(argv[0])
     return Inspected(
-        shlex.join(argv),
+        shlex.join(redacted_argv(argv)),
         script.report,
         script.log,
         divergence=script.divergence,
