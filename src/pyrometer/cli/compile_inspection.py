@@ -15,11 +15,8 @@ import msgspec
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
-<<<<<<< HEAD
 from pyrometer.quantity import format_seconds
-=======
 from pyrometer.redaction import redacted_argv
->>>>>>> main
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:

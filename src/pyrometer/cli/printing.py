@@ -24,12 +24,8 @@ _PIPE_WIDTH = 200  # a reader that is a program gets whole lines
 
 
 def document_json(document: Record | dict[str, Any]) -> bytes:
-<<<<<<< HEAD
-    """A document as JSON in UTF-8, indented unless it is long; what of a file's name is no UTF-8, is replaced."""
-=======
-    """A document as indented JSON in UTF-8, without secrets; what of a file's name is not, is replaced."""
+    """A document as JSON in UTF-8, without secrets, indented unless it is long; what of a file's name is no UTF-8, is replaced."""
     document = redacted(document)
->>>>>>> main
     try:
         raw = msgspec.json.encode(document)
     except UnicodeEncodeError:  # Python keeps the odd bytes of a name as lone surrogates
