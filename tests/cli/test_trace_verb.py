@@ -262,6 +262,20 @@ def test_a_trace_is_the_same_as_itself(traced: Any, one: Path) -> None:
     assert all(part["a_ns"] == part["b_ns"] for part in diff["parts"])
 
 
+def test_another_program_is_refused_in_one_line_or_described_anyway(
+    traced: Any, one: Path, tmp_path: Path
+) -> None:
+    text = one.read_text().replace("aten::mm", "aten::conv2d").replace("sm80_gemm", "xmma_fprop")
+    (other := tmp_path / "other.json").write_text(text)
+    done = traced("--diff", one, other)
+    assert (done.code, done.out) == (2, "")
+    assert "different programs: product in the first only, convolution in the second only" in done.error
+    assert "--diff-anyway" in done.error
+    diff = traced("--diff-anyway", one, other, "--json").document["diff"]
+    assert diff["differences"][0]["field"] == "program"
+    assert diff["outcome"] == "undecided"
+
+
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_comparison_takes_two_files(traced: Any, one: Path, number: int) -> None:
     done = traced("--diff", *[one] * number)

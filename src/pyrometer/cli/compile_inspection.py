@@ -14,6 +14,7 @@ import msgspec
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
+from pyrometer.redaction import redacted_argv
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
     if not (code or script.observed.step_ns or script.log.entries):
         code = without_steps(argv[0])
     return Inspected(
-        shlex.join(argv),
+        shlex.join(redacted_argv(argv)),
         script.report,
         script.log,
         divergence=script.divergence,

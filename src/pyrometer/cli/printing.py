@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from pyrometer.record import Record
+from pyrometer.redaction import redacted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,7 +22,8 @@ _PIPE_WIDTH = 200  # a reader that is a program gets whole lines
 
 
 def document_json(document: Record | dict[str, Any]) -> bytes:
-    """A document as indented JSON in UTF-8; what of a file's name is not, is replaced."""
+    """A document as indented JSON in UTF-8, without secrets; what of a file's name is not, is replaced."""
+    document = redacted(document)
     try:
         raw = msgspec.json.encode(document)
     except UnicodeEncodeError:  # Python keeps the odd bytes of a name as lone surrogates
@@ -45,7 +47,7 @@ def print_result(document: Document, *, as_json: bool, stderr: bool = False, ful
         return
     from pyrometer.report.terminal import view
 
-    print_view(view(document, brief=not full), stderr=stderr)
+    print_view(view(redacted(document), brief=not full), stderr=stderr)
 
 
 def print_view(*views: RenderableType, stderr: bool = False) -> None:

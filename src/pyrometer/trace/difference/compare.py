@@ -39,18 +39,19 @@ NOTE = (
 )
 
 
-def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
+def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = False) -> TraceDiff:
     """What changed from trace a to trace b; ratios are b/a, below 1 is faster.
 
     Args:
         a: the baseline.
         b: what is compared to it.
         top: how many changes to list of each sort.
+        anyway: describe also how different programs differ, without a verdict.
 
     Raises:
         IncomparableError: the traces are of different programs, or one is empty.
     """
-    differences = compare_circumstances(a, b)
+    differences = compare_circumstances(a, b, anyway=anyway)
     times = _step_times(a), _step_times(b)
     on_device = a.activity.has_device and b.activity.has_device
     step = change(*times)

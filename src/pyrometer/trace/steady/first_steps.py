@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
 
 OUTLIER = 3.0
@@ -20,7 +22,7 @@ FEWEST = 10
 
 def count_first_steps(trace: RankTrace) -> int:
     """How many steps at the start are outliers; at most half of all, or none where the others hold next to nothing."""
-    lengths = (trace.steps["end_ns"] - trace.steps["start_ns"]).to_numpy()
+    lengths = step_lengths(trace)
     first = 0
     while first + 1 < len(lengths):
         others = lengths[first + 1 :]
@@ -31,3 +33,18 @@ def count_first_steps(trace: RankTrace) -> int:
         trace.of_kind(Kind.CPU_OP, *DEVICE_WORK)["step"].drop_nulls().to_numpy(), minlength=len(lengths)
     )
     return first if 0 < 2 * first <= len(lengths) and np.median(held[first:]) >= FEWEST else 0
+
+
+def step_lengths(trace: RankTrace) -> IntArray:
+    """How long each step takes until the host has left it and the device has done its work, after the step before; ns.
+
+    A host that runs ahead enqueues steps faster than they are done: that makes the first of them no outlier.
+    """
+    steps = trace.steps
+    done = trace.device_work.drop_nulls("step").group_by("step").agg(pl.col("end_ns").max().alias("done_ns"))
+    ends = steps.join(done, on="step", how="left", maintain_order="left").select(
+        pl.max_horizontal("end_ns", "done_ns").cum_max()
+    )
+    over = ends.to_series().to_numpy()
+    before = np.append(steps["start_ns"].to_numpy()[:1], over[:-1])
+    return np.asarray(over - np.maximum(before, steps["start_ns"].to_numpy()), np.int64)
