@@ -534,6 +534,6 @@ def test_a_script_with_json_prints_one_document(tmp_path: Path) -> None:
 def test_a_script_without_steps_says_why_there_is_no_trace(tmp_path: Path) -> None:
     (tmp_path / "quiet.py").write_text("print('nothing to see')\n")
     done = pyrometer(tmp_path, "trace", "quiet.py", "--no-store")
-    assert done.code == 2
+    assert done.code == 3
     assert done.out == "nothing to see\n"
     assert done.error
