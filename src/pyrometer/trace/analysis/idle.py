@@ -35,6 +35,7 @@ from pyrometer.trace.timing.gaps import (
 )
 from pyrometer.trace.timing.host_time import HOST_KINDS, HostTime, host_time
 from pyrometer.trace.timing.intervals import covered
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 
@@ -208,7 +209,7 @@ def _list(trace: RankTrace, gaps: pl.DataFrame, did: HostTime, total: int) -> li
         "window", keep="first", maintain_order=True
     )
     doing = {row["window"]: row for row in main.iter_rows(named=True)}
-    steps = step_of(trace.steps, gaps["start_ns"].to_numpy()).tolist()
+    steps = step_of(step_windows(trace), gaps["start_ns"].to_numpy()).tolist()
     names, durations = trace.events["name"], trace.events["dur_ns"]
     listed = []
     for row, step in zip(gaps.iter_rows(named=True), steps, strict=True):

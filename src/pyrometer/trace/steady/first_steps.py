@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.rows import IntArray
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 OUTLIER = 3.0
@@ -40,11 +40,5 @@ def step_lengths(trace: RankTrace) -> IntArray:
 
     A host that runs ahead enqueues steps faster than they are done: that makes the first of them no outlier.
     """
-    steps = trace.steps
-    done = trace.device_work.drop_nulls("step").group_by("step").agg(pl.col("end_ns").max().alias("done_ns"))
-    ends = steps.join(done, on="step", how="left", maintain_order="left").select(
-        pl.max_horizontal("end_ns", "done_ns").cum_max()
-    )
-    over = ends.to_series().to_numpy()
-    before = np.append(steps["start_ns"].to_numpy()[:1], over[:-1])
-    return np.asarray(over - np.maximum(before, steps["start_ns"].to_numpy()), np.int64)
+    windows = step_windows(trace)
+    return np.asarray((windows["end_ns"] - windows["start_ns"]).to_numpy(), np.int64)
