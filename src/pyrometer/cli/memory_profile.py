@@ -164,7 +164,10 @@ def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
 
 
 def _over_limits(question: MemoryQuestion, profile: MemoryProfile) -> list[str]:
-    growth = profile.leak.bytes_per_step if profile.leak is not None else None
+    from pyrometer.memory.leaks.answer import UNDECIDED_GROWTH
+
+    leak = profile.leak
+    growth = None if leak is None or leak.verdict == UNDECIDED_GROWTH else leak.bytes_per_step
     return over_limits(question.limits, profile.highest_bytes, growth)
 
 

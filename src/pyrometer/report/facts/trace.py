@@ -309,7 +309,7 @@ def _path(report: RankReport) -> Section | None:
     path = report.critical_path
     if not path.total_ns:
         return None
-    facts = [Fact("mostly", path.bound)]
+    facts = [Fact("mostly", path.mostly)]
     facts += [
         Fact(PATH_CLASSES.get(name, name), percent(value / path.total_ns), ns(value))
         for name, value in sorted(path.by_class.items(), key=lambda item: -item[1])
