@@ -172,9 +172,12 @@ def _work(trace: RankTrace) -> pl.DataFrame:
 
 def _device_idle(trace: RankTrace) -> tuple[pl.DataFrame, int, int]:
     edges = _work(trace).group_by("device").agg(first=pl.col("start_ns").min(), last=pl.col("end_ns").max())
-    leading = int((edges["first"] - trace.activity.start_ns).sum())
-    trailing = int((trace.activity.end_ns - edges["last"]).sum())
-    return device_gaps(trace), leading, trailing
+    low, high = trace.activity.start_ns, trace.activity.end_ns
+    leading = int((edges["first"].clip(low, high) - low).sum())
+    trailing = int((high - edges["last"].clip(low, high)).sum())
+    within = [pl.col(name).clip(low, high) for name in ("start_ns", "end_ns")]
+    gaps = device_gaps(trace).with_columns(within).filter(pl.col("end_ns") > pl.col("start_ns"))
+    return gaps, leading, trailing
 
 
 def _host_idle(trace: RankTrace) -> tuple[pl.DataFrame, int, int]:
