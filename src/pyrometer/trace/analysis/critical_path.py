@@ -15,6 +15,7 @@ from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_p
 from pyrometer.trace.dependencies.replay import LAG, slack
 from pyrometer.trace.program.where import place_of, places_of, where
 from pyrometer.trace.rows import ranges, row_numbers
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 TOP = 20
@@ -200,7 +201,7 @@ def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:
     start, end = pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy()
     code = pieces["class"].to_physical().to_numpy()
     paths = []
-    for name, low, high in trace.steps.select("name", "start_ns", "end_ns").iter_rows():
+    for name, low, high in step_windows(trace).select("name", "start_ns", "end_ns").iter_rows():
         first, stop = np.searchsorted(end, low, side="right"), np.searchsorted(start, high, side="left")
         inside = np.minimum(end[first:stop], high) - np.maximum(start[first:stop], low)
         sums = np.zeros(len(CLASSES), np.int64)

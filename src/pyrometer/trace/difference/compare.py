@@ -26,6 +26,7 @@ from pyrometer.trace.difference.record import (
     TimeChange,
     TraceDiff,
 )
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 SMALLEST_SHARE = 0.001
@@ -83,7 +84,7 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = Fal
 
 
 def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
-    steps = trace.steps
+    steps = step_windows(trace)
     if not steps.height:
         return np.array([trace.activity.span_ns])
     lengths: npt.NDArray[np.int64] = (steps["end_ns"] - steps["start_ns"]).to_numpy()
