@@ -48,12 +48,12 @@ class InjectedClock:
 
 
 class TimedSession(Session):
-    """Step number i takes `duration(i)` seconds."""
+    """Step number i takes `duration(i)` seconds, or so much wall and CPU time."""
 
     device = torch.device("cpu")
 
     def __init__(
-        self, clock: InjectedClock, duration: Callable[[int], float], output: Callable[[int], Any]
+        self, clock: InjectedClock, duration: Callable[[int], Any], output: Callable[[int], Any]
     ) -> None:
         self.clock = clock
         self.duration = duration
@@ -65,7 +65,8 @@ class TimedSession(Session):
 
     def step(self, prepared: None = None) -> Any:
         number = next(self.count)
-        self.clock.pass_time(self.duration(number))
+        taken = self.duration(number)
+        self.clock.pass_time(*(taken if isinstance(taken, tuple) else (taken,)))
         return self.output(number)
 
     def phased_step(self, mark: Callable[[str], None]) -> Any:

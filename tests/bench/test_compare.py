@@ -50,6 +50,30 @@ def test_a_program_that_waits_is_compared_by_wall_time():
     assert 1.5 < v.ratio < 2.2
 
 
+def crowded(cpu_s, seed, share=2.0):
+    """Threads that wait for each other on a crowded machine: wall time spreads, CPU time hardly does."""
+    rng = np.random.default_rng(seed)
+
+    def duration(_i):
+        cpu = cpu_s * math.exp(0.03 * abs(rng.normal()))
+        return cpu / share * math.exp(0.6 * abs(rng.normal())), cpu
+
+    return duration
+
+
+@pytest.mark.parametrize(("ratio", "outcome"), [(1.0, "same"), (1.10, "slower")])
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_that_wait_for_a_crowded_processor_are_compared_by_cpu_time(clock, timed, ratio, outcome, seed):
+    v = pm.compare(timed(crowded(0.02, seed)), timed(crowded(0.02 * ratio, 100 + seed)), clock=clock, budget_s=20)
+    assert v.metric == "cpu"
+    assert v.outcome == outcome
+
+
+def test_more_threads_on_a_crowded_machine_are_compared_by_wall_time(clock, timed):
+    v = pm.compare(timed(crowded(0.04, 1, 1.0)), timed(crowded(0.04, 2, 4.0)), clock=clock, budget_s=20)
+    assert (v.metric, v.outcome) == ("wall_min", "faster")
+
+
 def test_a_drifting_machine_does_not_fool_it(clock, timed):
     """Speed halves while the comparison runs; both sides see it."""
     calls = iter(range(10**9))

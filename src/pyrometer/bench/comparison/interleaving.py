@@ -26,6 +26,8 @@ BATCH_S = 1e-3
 MIN_CALLS, MAX_CALLS = 5, 20
 BUSY = 0.7
 ALIKE = 1.15
+FEWEST_CALLS = 6
+DIFFERENT = 0.02
 WARMUP_CALLS = 10
 ISOLATED_BATCHES = 10
 
@@ -113,6 +115,12 @@ class Side:
         walls = np.subtract(self.warmup_s[half:], self.warmup_queued_s[half:])
         return float(np.median(self.warmup_cpu_s[half:])) / max(float(np.min(walls)), 1e-9)
 
+    @property
+    def busy_calls(self) -> Floats:
+        """CPU time over wall time without queues of each warm-up call, the first ones left out."""
+        walls = np.subtract(self.warmup_s, self.warmup_queued_s)
+        return (np.asarray(self.warmup_cpu_s) / np.maximum(walls, 1e-9))[min(2, len(walls) // 2) :]
+
 
 def warm_up(sides: list[Side], limit_s: Seconds) -> bool:
     """Warm all sides in turn until each is steady, for at most `limit_s` but at least one call each.
@@ -163,7 +171,8 @@ def choose_metric(sides: list[Side]) -> tuple[Metric, int]:
 
     Device events on a device. On the CPU the fastest of 5 to 20 calls below 3 ms; above, CPU time per call, unless a
     side waits (loader, sleep, disk) or the sides keep the CPUs differently busy (threads): then wall time again,
-    because there CPU time says nothing about waiting.
+    because there CPU time says nothing about waiting. Threads of one side that wait for a CPU make its calls look
+    differently busy from one to the next: only what the spread of the calls does not explain is a difference.
     """
     typical = max(side.typical_s for side in sides)
     calls = (
@@ -175,10 +184,22 @@ def choose_metric(sides: list[Side]) -> tuple[Metric, int]:
         return "device", calls
     if typical < SHORT_CALL_S:
         return "wall_min", calls
-    busy = [side.busy for side in sides]
-    if min(busy) >= BUSY and max(busy) <= ALIKE * min(busy):
+    if min(side.busy for side in sides) >= BUSY and all(_alike(sides[0], side) for side in sides[1:]):
         return "cpu", 1
     return "wall_min", 3 if typical < 0.1 else 1
+
+
+def _alike(baseline: Side, candidate: Side) -> bool:
+    """Whether two sides keep the CPUs busy alike, or differ by no more than their own calls do (Mann-Whitney)."""
+    low, high = sorted([baseline.busy, candidate.busy])
+    if high <= ALIKE * low:
+        return True
+    calls = [baseline.busy_calls, candidate.busy_calls]
+    if min(map(len, calls)) < FEWEST_CALLS:
+        return False
+    from scipy import stats  # slow to import
+
+    return float(stats.mannwhitneyu(*calls).pvalue) > DIFFERENT
 
 
 @dataclass
