@@ -1,6 +1,6 @@
 """What faults leave of results: kills at random moments, disks without room, stores that are damaged, newer or read-only.
 
-    python benchmarks/faults.py [--kills 200] [--flips 100] [--writers 6] [--seed 0]
+    python benchmarks/faults.py [--kills 200] [--flips 100] [--writers 6] [--seed 0] [--only kill]
 
 Each verb runs as its command line does, in a process of its own that is forked from this one, so that torch is imported
 once. A result counts as reported when its whole JSON document stands on stdout with the id of its run. Prints one line
@@ -376,7 +376,7 @@ def mounted(place: Path, *arguments: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def run(number: int, num_flips: int, writers: int, seed: int) -> int:
+def run(number: int, num_flips: int, writers: int, seed: int, only: str) -> int:
     """Everything in turn; the number of promises that were broken."""
     import torch._dynamo  # noqa: F401 - before the first fork, so that each verb finds it
 
@@ -394,7 +394,7 @@ def run(number: int, num_flips: int, writers: int, seed: int) -> int:
         "clock set back": clock_back,
         "kill -9": lambda room: kills(room, number, writers, coin),
     }
-    for name, case in cases.items():
+    for name, case in ((name, case) for name, case in cases.items() if only in name):
         with tempfile.TemporaryDirectory(prefix="pyrometer-faults-") as folder:
             (Path(folder) / "program.py").write_text(PROGRAM)
             try:
@@ -415,5 +415,6 @@ if __name__ == "__main__":
     parser.add_argument("--flips", type=int, default=100)
     parser.add_argument("--writers", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="faults whose names contain this")
     asked = parser.parse_args()
-    sys.exit(run(asked.kills, asked.flips, asked.writers, asked.seed) > 0)
+    sys.exit(run(asked.kills, asked.flips, asked.writers, asked.seed, asked.only) > 0)

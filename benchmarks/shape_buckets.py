@@ -1,6 +1,6 @@
 """Sizes between 100 and 200, drawn at random: buckets against static and dynamic graphs.
 
-    python benchmarks/shape_buckets.py [--calls 2000] [--graphs 8] [--backend inductor] [--budget 60] [--hidden 64]
+    python benchmarks/shape_buckets.py [--calls 2000] [--graphs 8] [--backend inductor] [--budget 60] [--hidden 64] [--by-time]
 
 First the counts: a plan is learned from one half of the traffic and meets the other. Graphs that Dynamo really compiled are
 counted from its own log. Then the times: one pass of every way over the same sizes, in blocks of random mirrored order, with
@@ -26,6 +26,7 @@ from pyrometer.quantity import format_percent, format_ratio, format_seconds
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
 from pyrometer.tuning.shapes.planning import padding_share, size_counts
+from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan
 
 LOW, HIGH = 100, 200
 ROWS = 4
@@ -68,14 +69,22 @@ def counted(run: Callable[[], Any]) -> tuple[int, int, float]:
     )
 
 
-def exercise(model: nn.Module, calls: int, graphs: int, backend: str, seed: int) -> ShapeBuckets:
+def exercise(
+    model: nn.Module, calls: int, graphs: int, backend: str, seed: int, *, by_time: bool
+) -> ShapeBuckets:
     """Print the counts; returns the buckets, warm."""
     rng = random.Random(seed)
     learned, traffic = ([rng.randint(LOW, HIGH) for _ in range(calls)] for _ in range(2))
     hidden = model.norm.normalized_shape[0]
     sample = [{"x": (ROWS, size, hidden)} for size in learned]
     buckets = ShapeBuckets(
-        model, {"x": {1: "length"}}, sample=sample, max_graphs=graphs, backend=backend, compile_cost=0.0
+        model,
+        {"x": {1: "length"}},
+        sample=sample,
+        max_graphs=graphs,
+        backend=backend,
+        compile_cost=None if by_time else 0.0,
+        step_cost=None if by_time else float,
     )
 
     example = torch.randn(ROWS, HIGH, hidden)
@@ -126,6 +135,12 @@ def passes(model: nn.Module, buckets: ShapeBuckets, backend: str, seed: int) -> 
     ways: dict[str, Callable[[torch.Tensor], Any]] = {
         "dynamic": dynamic.call,
         "buckets": buckets,
+        "one size": ShapeBuckets(
+            model,
+            {"x": {1: "length"}},
+            plan=BucketPlan(axes=[AxisPlan(name="length", edges=[HIGH])]),
+            backend=backend,
+        ),
         "static": lambda x: static[x.shape[1]].call(x),
         "eager": model,
     }
@@ -156,6 +171,7 @@ def main() -> None:
     parser.add_argument("--backend", default="inductor")
     parser.add_argument("--budget", type=float, default=60.0)
     parser.add_argument("--hidden", type=int, default=64)
+    parser.add_argument("--by-time", action="store_true", help="as many buckets as measured steps ask for")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
@@ -165,7 +181,14 @@ def main() -> None:
     print(
         f"torch {torch.__version__}, {os.cpu_count()} CPUs with load {load:.1f}, 1 thread, {arguments.backend}\n"
     )
-    buckets = exercise(model, arguments.calls, arguments.graphs, arguments.backend, arguments.seed)
+    buckets = exercise(
+        model,
+        arguments.calls,
+        arguments.graphs,
+        arguments.backend,
+        arguments.seed,
+        by_time=arguments.by_time,
+    )
     works = passes(model, buckets, arguments.backend, arguments.seed)
     verdicts = pm.compare_many(works[0], works[1:], budget_s=arguments.budget)
     base_s = verdicts[0].baseline_s or 0.0
@@ -180,6 +203,11 @@ def main() -> None:
         f"\nBuckets so far: lost to padding {format_seconds(statistics.lost_s)}, copying {format_seconds(statistics.copying_s)}, "
         f"{statistics.calls} calls."
     )
+    told = {way.name: format_seconds(way.step_s) for way in statistics.ways}
+    print(
+        f"Before traffic they were compared with other ways: {told}; recommended: {statistics.recommended}."
+    )
+    print("\n".join(statistics.notes))
 
 
 if __name__ == "__main__":

@@ -105,16 +105,6 @@ def test_a_script_that_failed_before_a_step_keeps_its_exit_code(project, capfd):
     assert capfd.readouterr().err == "note: no steps: the script never imported torch\n"
 
 
-@pytest.mark.parametrize("verb", ["check", "audit", "trace", "memory", "compile"])
-def test_a_script_without_steps_says_what_to_do_and_leaves_it_undecided(project, capfd, verb):
-    (project / "idle.py").write_text("print('nothing to do')")
-    assert main([verb, "idle.py", "--no-store"]) == 3
-    captured = capfd.readouterr()
-    assert "idle.py: no step was seen, so that nothing could be judged; name the script" in captured.err
-    assert "pm.Inference(model, inputs)" in captured.err
-    assert captured.out == "nothing to do\n"
-
-
 def test_ctrl_c_ends_a_calibration(capsys):
     assert main(["calibrate", "model.py:interrupted", "--budget", "3s", "--no-peaks", "--no-store"]) == 130
     captured = capsys.readouterr()

@@ -99,7 +99,7 @@ def test_a_slow_loader_is_named(seen: Callable[..., Seen]) -> None:
     assert verdict.sentence.startswith("data-bound: ")
     assert re.search(r"in (decode|<genexpr>) \(slow_loader\.py:\d+\)", verdict.sentence)
     assert is_at(working(report)[0], "slow_loader", "decode")
-    assert report.critical_path.bound == "data"
+    assert report.critical_path.mostly == "data"
     gain = report.recoverable[0]
     assert (gain.kind, gain.ratio < 0.6) == ("data", True)
     code, finding = slow.first()

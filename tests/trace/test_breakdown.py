@@ -65,8 +65,8 @@ def test_steps_are_windows_and_sum_to_their_own_length(builder: Any) -> None:
     builder.op("aten::add", 80, 10)
     found = measured(builder)
     assert [(step_breakdown.name, parts_us(step_breakdown.parts)) for step_breakdown in found.by_step] == [
-        ("ProfilerStep#0", {"compute": 10, "runtime": 5, "host": 10, "idle": 25}),
-        ("ProfilerStep#1", {"compute": 10, "host": 10, "idle": 30}),
+        ("ProfilerStep#0", {"compute": 20, "runtime": 5, "host": 10, "idle": 25}),
+        ("ProfilerStep#1", {"host": 10, "idle": 30}),
     ]
 
 

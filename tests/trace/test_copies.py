@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pyrometer.record import from_json, to_json
+from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.analysis.copies import Copies, copies
 
 
@@ -87,3 +88,34 @@ def test_places_name_operator_and_line(builder: Any) -> None:
 def test_no_copies(builder: Any) -> None:
     builder.op("aten::mm", 0, 10)
     assert measured(builder) == Copies()
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+@pytest.mark.parametrize("size", ["bytes", "size", "transfer_bytes"])
+def test_on_mtia_transfers_are_copies_and_waits_are_no_work(builder, monkeypatch, native, size):
+    """All that the device does is of one category there; the names tell what it is, and no properties name the device."""
+    monkeypatch.setenv("PYROMETER_NATIVE", native)
+    for i, (name, dur, args) in enumerate(
+        [
+            ("dma_request", 10, {size: 1 << 20}),
+            ("fc_kernel", 30, {}),
+            ("event_wait", 50, {}),
+            ("dma_request", 20, {size: 3 << 20}),
+        ]
+    ):
+        builder.op("aten::addmm", 100 * i, 40)
+        builder.add(
+            "mtia_runtime",
+            "runFunction - job_prep_and_submit_for_execution",
+            100 * i + 1,
+            5,
+            correlation=i + 1,
+        )
+        builder.device("mtia_ccp_events", name, 100 * i + 30, dur, correlation=i + 1, **args)
+    trace = builder.read()
+    found = copies(trace)
+    assert (found.num_copies, found.total_bytes, found.total_ns) == (2, 4 << 20, 30_000)
+    assert trace.of_kind("kernel")["name"].to_list() == ["fc_kernel"]
+    assert breakdown(trace).parts.compute == 30_000
+    assert [device.name for device in trace.info.devices] == ["MTIA"]
+    assert trace.of_kind("memcpy")["parent"].null_count() == 0

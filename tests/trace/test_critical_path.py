@@ -34,7 +34,7 @@ def test_of_two_streams_the_longer_is_critical(builder: Any) -> None:
     found = on_path(path)
     assert found["long"] == 1000
     assert "short" not in found
-    assert path.bound == "compute"
+    assert path.mostly == "compute"
     slack = {op_slack.name: op_slack for op_slack in path.slack}
     assert slack["short"].least_slack_ns == (1010 - 320) * 1000
 
@@ -53,7 +53,7 @@ def test_a_launch_bound_run_is_bound_by_the_host(builder: Any) -> None:
         builder.op("aten::add", i * 20, 20)
         builder.launch("tiny", i * 20 + 10, i * 20 + 18, 2)
     path = critical_path(builder.read())
-    assert path.bound == "host"
+    assert path.mostly == "host"
     assert path.by_class["compute"] == 0  # the last operator outlasts the last kernel
 
 
@@ -63,7 +63,7 @@ def test_copies_by_which_a_step_waits_are_on_the_path(builder: Any) -> None:
     builder.op("aten::mm", 520, 10)
     builder.launch("gemm", 522, 530, 100)
     path = critical_path(builder.read())
-    assert path.bound == "copies"
+    assert path.mostly == "copies"
     assert path.by_class["memcpy"] >= 500_000
 
 
@@ -130,9 +130,9 @@ def test_data_loading_is_on_the_path(builder: Any) -> None:
         builder.op("aten::stack", i * 1000, 600)
         builder.op("aten::mm", i * 1000 + 700, 300)
     path = critical_path(builder.read())
-    assert path.bound == "data"
+    assert path.mostly == "data"
     assert [step.by_class["data"] for step in path.by_step] == [700_000] * 3
-    assert [step.bound for step in path.by_step] == ["data"] * 3
+    assert [step.mostly for step in path.by_step] == ["data"] * 3
     assert sum(step.total_ns for step in path.by_step) == path.total_ns
 
 
@@ -157,7 +157,7 @@ def test_traces_with_almost_nothing_give_an_empty_path(builder: Any, content: st
         builder.annotate("alone", 1, 9)
     path = critical_path(builder.read())
     assert sum(path.by_class.values()) == path.total_ns == {"device": 4000, "host": 9000}.get(content, 0)
-    assert path.bound == {"device": "compute", "host": "host"}.get(content, "none")
+    assert path.mostly == {"device": "compute", "host": "host"}.get(content, "none")
 
 
 def test_a_broken_clock_gives_one_unexplained_stretch(builder: Any) -> None:
@@ -191,7 +191,7 @@ def test_real_records_of_waiting_are_used(real_traces: Path) -> None:
 
 def test_a_compute_bound_run_and_a_loading_run_are_told_apart(real_traces: Path) -> None:
     compute = critical_path(read_trace(real_traces / "v100_ns_5steps.json.gz").ranks[0])
-    assert compute.bound == "compute"
-    assert [step.bound for step in compute.by_step] == ["compute"] * 5
+    assert compute.mostly == "compute"
+    assert [step.mostly for step in compute.by_step] == ["compute"] * 5
     loading = critical_path(read_trace(real_traces / "legacy_resnet50_workers0.json.gz").ranks[0])
     assert loading.by_class["data"] > 0.3 * loading.total_ns

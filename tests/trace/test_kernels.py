@@ -153,6 +153,10 @@ def test_names_of_generated_kernels(name, ops):
         ("void at::native::(anonymous namespace)::max_pool_backward_nchw<float, float>(x)", "pooling", False),
         ("ncclDevKernel_AllGather_RING_LL(ncclDevComm*, unsigned long)", "communication", False),
         ("something_nobody_has_seen", "other", False),
+        ("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x256x128x1_swiglu", "gemm", None),
+        ("fused_moe_kernel", "gemm", None),
+        ("cutlass_80_simt_sgemm_128x64_kernel", "gemm", False),
+        ("void gemv2T_kernel_val<int, int, float>(x)", "gemm", False),
     ],
 )  # fmt: skip
 def test_what_names_mean(name, category, matrix):
@@ -186,6 +190,19 @@ def test_matrix_units_that_lie_idle_are_named(new_builder, tmp_path):
     assert rows["arithmetic"].to_list()[1] == "tf32"
     assert rows["odd_size"].to_list() == [None, None, 63, None, None]
     assert rows["multiple"].to_list()[2] == 8
+
+
+def test_products_of_hand_written_kernels_are_unknown_and_not_off_the_matrix_units(new_builder, tmp_path):
+    builder = new_builder(tmp_path, deviceProperties=[{**V100, "computeMajor": 9, "name": "NVIDIA H100"}])
+    shapes = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["c10::BFloat16"] * 2}
+    builder.op("aten::mm", 0, 20, **shapes)
+    builder.launch("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x256x128x1", 1, 30, 10)
+    trace = builder.read()
+    (row,) = tensor_cores(trace).to_dicts()
+    assert (row["tensor_core_ns"], row["unknown_core_ns"]) == (0, 10_000)
+    assert row["reason"] == "the name of its kernel does not say on which units it runs"
+    assert kernels(trace)["tensor_cores"].to_list() == [None]
+    assert kernel_summary(trace).unknown_core_ns == 10_000
 
 
 def test_sizes_are_odd_for_the_type_that_the_matrix_units_take(new_builder, tmp_path):

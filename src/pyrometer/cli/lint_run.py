@@ -14,6 +14,7 @@ from pyrometer.cli.lint_flags import LintFlags
 from pyrometer.cli.printing import document_json, print_view
 from pyrometer.errors import ExitCode, InputError
 from pyrometer.files import replacing
+from pyrometer.redaction import redacted
 
 if TYPE_CHECKING:
     from pyrometer.rules.lint.files import SourceFile
@@ -149,7 +150,7 @@ def _tell(result: LintResult, asked: LintFlags, *, stderr: bool = False) -> int:
     from pyrometer.rules.lint.habits import grouped
     from pyrometer.rules.lint.output.text import summary_of
 
-    result = grouped(result)
+    result = redacted(grouped(result))
     if asked.output is not None:
         _write(_rendered(result, asked), asked.output)
     elif asked.form == "full" and result.findings:

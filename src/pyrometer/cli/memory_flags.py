@@ -94,7 +94,11 @@ def undecided(limits: MemoryLimits, verdict: str | None) -> bool:
     >>> undecided(MemoryLimits(growth_bytes_per_step=0), "undecided"), undecided(MemoryLimits(), None)
     (True, False)
     """
-    return limits.growth_bytes_per_step is not None and verdict in {None, "undecided"}
+    return limits.growth_bytes_per_step is not None and verdict in {
+        None,
+        "undecided",
+        "growing, not decidable yet",
+    }
 
 
 def _pairs(flag: str, text: str, legal: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from pyrometer.cli.memory_flags import MemoryLimits, over_limits
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
+from pyrometer.redaction import redacted_argv
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ def of_script(question: MemoryQuestion, parsed: Target, *, quiet: bool) -> tuple
     argv = [question.target, *question.arguments]
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
         memory = profile_script(argv, leak_steps=question.leak_steps)
-    evidence = Evidence(target=shlex.join(argv), environment=read_environment(), memory=memory.profile)
+    evidence = Evidence(
+        target=shlex.join(redacted_argv(argv)), environment=read_environment(), memory=memory.profile
+    )
     document = MemoryDocument(
         evidence=evidence,
         diagnosis=explained(evidence),
@@ -161,7 +164,10 @@ def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
 
 
 def _over_limits(question: MemoryQuestion, profile: MemoryProfile) -> list[str]:
-    growth = profile.leak.bytes_per_step if profile.leak is not None else None
+    from pyrometer.memory.leaks.answer import UNDECIDED_GROWTH
+
+    leak = profile.leak
+    growth = None if leak is None or leak.verdict == UNDECIDED_GROWTH else leak.bytes_per_step
     return over_limits(question.limits, profile.highest_bytes, growth)
 
 

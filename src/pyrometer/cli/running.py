@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyrometer.redaction import redacted_argv
+
 if TYPE_CHECKING:
     from pyrometer.store.running import Announcement
 
@@ -47,6 +49,7 @@ def _target(flags: Mapping[str, Any]) -> str:
     """As it will be stored."""
     named = [flags["target"]] if flags.get("target") else []
     words = [*named, *flags.get("arguments", ()), *flags.get("inputs", ())]
+    words = redacted_argv(words)
     word = words[0] if len(words) == 1 else shlex.join(words)
     versus = f" vs {flags['vs']}" if flags.get("vs") else ""
     return f"{word}{versus}"[:_LONGEST]

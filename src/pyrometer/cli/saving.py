@@ -27,6 +27,7 @@ import msgspec
 
 from pyrometer.cli.running import announced
 from pyrometer.errors import StoreError, UsageError
+from pyrometer.redaction import redacted, redacted_argv
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
@@ -49,7 +50,7 @@ def stored(
 ) -> D:
     """Store the result of a verb that has `store_options`, and have it know its run.
 
-    What was read from files is not of this machine and is not stored.
+    What was read from files is not of this machine and is not stored. Secrets are taken out of the document and its attachments.
 
     Args:
         document: what the verb prints with `--json`.
@@ -63,6 +64,7 @@ def stored(
     from pyrometer.record import to_dict
     from pyrometer.report.facts.surroundings import named_target
 
+    document, attachments = redacted(document), redacted(attachments)
     if document.environment is None:
         return msgspec.structs.replace(document, **provenance(None))
     run = save_run(
@@ -115,8 +117,8 @@ def save_run(
 
     run = new_run(
         kind,
-        target,
-        document,
+        redacted(target),
+        redacted(document),
         environment=to_dict(environment),
         command=_command(),
         commit=read_commit(Path.cwd()),
@@ -206,7 +208,7 @@ _store_flag = click.option("--store", metavar="DIR", help="Folder of the stored 
 
 
 def _command() -> list[str]:
-    return ["pyrometer", *sys.argv[1:]]
+    return ["pyrometer", *redacted_argv(sys.argv[1:])]
 
 
 def _location(store: str | None) -> str:

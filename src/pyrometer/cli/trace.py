@@ -18,6 +18,7 @@ from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.redaction import redacted
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
 @click.argument("inputs", nargs=-1, type=click.UNPROCESSED, metavar="FILE... | TARGET [-- ARGUMENTS]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @page_option
-@click.option("--diff", is_flag=True, help="Compare two files: what changed from the first to the second.")
+@click.option(
+    "--diff/--diff-anyway",
+    default=None,
+    help="Compare two files: what changed from the first to the second; anyway: also of different programs.",
+)
 @click.option("--sql", metavar="QUERY", help="Answer a query over events, ops, kernels, steps, …")
 @click.option(
     "--what-if",
@@ -49,7 +54,9 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the trace as .json[.gz] (Perfetto), .parquet, .csv, .folded or .speedscope.json.",
 )
-@click.option("--strict", is_flag=True, help="Refuse a damaged file instead of repairing it.")
+@click.option(
+    "--replay", metavar="OP", help="Write an operator, such as aten::mm, as a benchmark to -o FILE.py."
+)
 @click.option("--attach", type=int, metavar="PID", help="Capture from a running process that listens.")
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Steps to capture.")
 @click.option("--full", is_flag=True, help="Print every chapter, not only the answer and a summary.")
@@ -60,11 +67,11 @@ def command(
     inputs: tuple[str, ...],
     as_json: bool,
     page: Path | None,
-    diff: bool,
+    diff: bool | None,
     sql: str | None,
     change: str | None,
     export: Path | None,
-    strict: bool,
+    replay: str | None,
     attach: int | None,
     steps: int,
     full: bool,
@@ -74,13 +81,18 @@ def command(
     Files may be plain, gzip or zstd, of any age and vendor, also damaged. A capture is stored, its trace file is kept
     with --export.
     """
-    if diff and (attach is not None or (inputs and _is_program(inputs[0]))):
+    if diff is not None and (attach is not None or (inputs and _is_program(inputs[0]))):
         raise UsageError("--diff compares two trace files; capture both first, with --export")
     if attach is not None and inputs:
         raise UsageError(f"--attach captures from process {attach}; leave out {inputs[0]}, or --attach")
     _refuse_conflicts(diff=diff, asked=(sql, change), page=page, export=export)
+    if replay is not None and (diff or as_json or export is not None or (sql, change) != (None, None)):
+        raise UsageError("--replay writes a file, and goes with -o FILE.py only; leave out the other flags")
     explained = explainer("trace", _program(inputs))
-    extras = parse_extras(load_settings(os.environ, Path.cwd()).capture)
+    settings = load_settings(os.environ, Path.cwd())
+    if replay is not None:
+        return _replay(inputs, replay, page, strict=settings.strict)
+    extras = parse_extras(settings.capture)
     if attach is not None:
         captured = capture_process(attach, steps=steps, options=extras, path=export)
     elif not inputs:
@@ -98,7 +110,7 @@ def command(
             diff=diff,
             asked=(sql, change),
             export=export,
-            strict=strict,
+            strict=settings.strict,
             full=full,
         )
     return _of_capture(
@@ -106,9 +118,9 @@ def command(
     )
 
 
-def _refuse_conflicts(*, diff: bool, asked: Asked, page: Path | None, export: Path | None) -> None:
+def _refuse_conflicts(*, diff: bool | None, asked: Asked, page: Path | None, export: Path | None) -> None:
     """Refuse what would be left undone in silence."""
-    if diff and (_is_asked(asked) or export is not None):
+    if diff is not None and (_is_asked(asked) or export is not None):
         raise UsageError("--diff goes with --json and -o only; leave out --sql, --what-if and --export")
     if None not in asked:
         raise UsageError("--sql and --what-if are two questions; ask one at a time")
@@ -143,7 +155,7 @@ def _of_files(
     *,
     as_json: bool,
     page: Path | None,
-    diff: bool,
+    diff: bool | None,
     asked: Asked,
     export: Path | None,
     strict: bool,
@@ -152,10 +164,10 @@ def _of_files(
     from pyrometer.trace.graphs.opening import read_joined
     from pyrometer.trace.reading.paths import find_files
 
-    if diff:
+    if diff is not None:
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
-        document, attachments = _compared(inputs, explained, strict=strict)
+        document, attachments = _compared(inputs, explained, strict=strict, anyway=not diff)
         return _show(document, attachments, as_json=as_json, page=page, full=full)
     if _is_asked(asked) or export is not None:
         trace = read_joined(list(inputs), strict=strict)
@@ -203,9 +215,9 @@ def _of_capture(
     if captured.trace is None and captured.exit_code:
         click.echo(f"note: {captured.missing}", err=True)
         return captured.exit_code
-    if captured.trace is None and captured.num_steps == 0:
+    if captured.trace is None and captured.idle is not None:
         click.echo(f"note: {captured.missing}", err=True)
-        return without_steps(captured.target)
+        return without_steps(captured.idle)
     if captured.trace is None:
         raise InputError(captured.missing)
     if _is_asked(asked):
@@ -239,7 +251,7 @@ def _of_capture(
 
 
 def _compared(
-    inputs: tuple[str, ...], explained: Explain, *, strict: bool
+    inputs: tuple[str, ...], explained: Explain, *, strict: bool, anyway: bool
 ) -> tuple[TraceDocument, Attachments]:
     from pyrometer.evidence.evidence import Evidence
     from pyrometer.report.attaching import draw
@@ -250,11 +262,10 @@ def _compared(
     from pyrometer.trace.reporting.verdict import judge
 
     a, b = (read_trace(path, strict=strict).ranks[0] for path in inputs)
+    diff = diff_traces(a, b, anyway=anyway)
     before, after = report_rank(a), report_rank(b)
     evidence = Evidence(target=" against ".join(inputs), trace=after, trace_verdict=judge(after))
-    document = TraceDocument(
-        evidence=evidence, diagnosis=explained(evidence), before=before, diff=diff_traces(a, b)
-    )
+    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence), before=before, diff=diff)
     return msgspec.structs.replace(document, **provenance(None)), draw([a, b])
 
 
@@ -281,7 +292,7 @@ def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
         from pyrometer.trace.sql import trace_sql
 
         frame = trace_sql(trace, sql)
-        click.echo(frame.write_json()) if as_json else print_view(frame_view(frame))
+        click.echo(redacted(frame.write_json())) if as_json else print_view(frame_view(frame))
     if change is not None:
         from pyrometer.report.terminal import what_if_view
         from pyrometer.trace.analysis.what_if import what_if
@@ -291,6 +302,26 @@ def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
             raise UsageError(f"--what-if: got {len(trace.ranks)} ranks; it replays one: pass one file")
         found = what_if(steady(trace.rank()).trace, change=change)
         print_document(found) if as_json else print_view(what_if_view(found))
+    return ExitCode.OK
+
+
+def _replay(inputs: tuple[str, ...], op: str, path: Path | None, *, strict: bool) -> int:
+    """Write a benchmark of an operator to a file, or to stdout where none is named."""
+    from pyrometer.files import replacing
+    from pyrometer.trace.graphs.opening import read_joined
+    from pyrometer.trace.replaying.script import replay_script
+
+    if not inputs or _is_program(inputs[0]):
+        raise UsageError("--replay reads a trace file; capture one first, with --export")
+    if path is not None and path.suffix != ".py":
+        raise UsageError(f"-o {path}: --replay writes a program; name a file such as op.py")
+    text = replay_script(read_joined(list(inputs), strict=strict).rank(), op)
+    if path is None:
+        click.echo(text, nl=False)
+        return ExitCode.OK
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path}; run it, or: pyrometer bench {path}:workload", err=True)
     return ExitCode.OK
 
 

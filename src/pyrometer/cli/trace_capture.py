@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyrometer.errors import ExitCode, UsageError
+from pyrometer.redaction import redacted_argv
 
 if TYPE_CHECKING:
     from pyrometer.trace.capture.record import CaptureOptions
@@ -37,7 +38,7 @@ class Captured:
     exit_code: int = ExitCode.OK  # of a script
     is_script: bool = False
     missing: str = ""  # why there is no trace
-    num_steps: int | None = None  # of a script
+    idle: str | None = None  # the script, where it made no step
 
 
 def parse_extras(text: str) -> CaptureOptions:
@@ -104,11 +105,11 @@ def _capture_script(argv: list[str], *, steps: int, options: CaptureOptions, pat
     traced = trace_script(argv, steps=steps, options=options, path=path)
     code = traced.observed.exit_code
     return Captured(
-        shlex.join(argv),
+        shlex.join(redacted_argv(argv)),
         traced.trace,
         exit_code=code if code >= 0 else 128 - code,
         is_script=True,
-        num_steps=len(traced.observed.step_ns),
+        idle=None if traced.observed.step_ns else argv[0],
         missing="; ".join(traced.observed.notes) or f"{argv[0]}: it ended before a step could be traced",
     )
 

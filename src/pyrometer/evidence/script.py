@@ -27,6 +27,7 @@ from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
+from pyrometer.redaction import redacted_argv
 from pyrometer.trace.capture.script import trace_script
 from pyrometer.workload.failure import signal_name
 from pyrometer.workload.script.observed import HostRequest, ObservedScript
@@ -66,7 +67,7 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
         timed.conditions = probe.conditions
         measurement = summarise(timed, options.confidence)
     evidence = Evidence(
-        target=shlex.join(argv),
+        target=shlex.join(redacted_argv(argv)),
         environment=read_environment(),
         measurement=measurement,
         script=outcome_of(observed),
@@ -89,7 +90,7 @@ def _ended_early(observed: ObservedScript, measurement: Measurement | None) -> l
 def outcome_of(observed: ObservedScript) -> ScriptOutcome:
     """How an observed script ended."""
     return ScriptOutcome(
-        argv=observed.argv,
+        argv=redacted_argv(observed.argv),
         exit_code=observed.exit_code,
         wall_s=observed.wall_s,
         import_s=observed.import_s,
@@ -130,7 +131,9 @@ def script_observation(observed: ObservedScript, name: str) -> Observation:
         elapsed_s=observed.wall_s,
         interrupted=observed.interrupted,
         failure=_script_failure(observed),
-        circumstances=Circumstances(command=f"pyrometer check {shlex.join(observed.argv)}", observed=True),
+        circumstances=Circumstances(
+            command=f"pyrometer check {shlex.join(redacted_argv(observed.argv))}", observed=True
+        ),
     )
 
 

@@ -127,7 +127,8 @@ class LeakSite(Record, frozen=True, kw_only=True):
     kind: Annotated[
         str,
         doc(
-            "leak; cache: grows with its keys; slowing: ever more slowly; bounded: up to a limit not yet reached"
+            "leak; cache: grows with its keys; slowing: ever more slowly; bounded: up to a limit not yet reached; "
+            "open: the program may let it go, and did not yet"
         ),
     ] = "leak"
     operators: Annotated[int, doc("how many lines and operators made what is kept here")] = 1
@@ -136,7 +137,9 @@ class LeakSite(Record, frozen=True, kw_only=True):
 class LeakReport(Record, frozen=True, kw_only=True):
     """Whether memory grows without end, and who holds it."""
 
-    verdict: Annotated[str, doc("leak, growing cache, allocator warm-up, stable or undecided")]
+    verdict: Annotated[
+        str, doc("leak, growing cache, allocator warm-up, stable, undecided, or: growing, not decidable yet")
+    ]
     sentence: str
     unbounded: Annotated[bool, doc("memory grows, and nothing that is known ends it")] = False
     bytes_per_step: Annotated[float, doc("growth of live tensor bytes per step, once warm")] = 0.0

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
+from pyrometer.redaction import redacted
 from pyrometer.report import kinds
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.documents import tell
@@ -57,9 +58,9 @@ def render_document(kind: str, document: dict[str, Any], attachments: Attachment
 
 
 def page(document: Document, attachments: Attachments | None = None) -> str:
-    """The page that shows a document; the same document and attachments give the same bytes."""
+    """The page that shows a document, without secrets; the same document and attachments give the same bytes."""
     kind = kinds.kind_of(document)
-    shown = attachments or Attachments()
+    document, shown = redacted(document), redacted(attachments or Attachments())
     blocks = list(blocks_of(document, shown))
     widgets = list(places(block.name for block in blocks))
     told = tell(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 
 import polars as pl
 
@@ -52,7 +53,7 @@ KIND_OF_CATEGORY = {
     "gpu_user_annotation": Kind.GPU_USER_ANNOTATION,
     "kernel": Kind.KERNEL,
     "concurrent_kernel": Kind.KERNEL,
-    "mtia_ccp_events": Kind.KERNEL,
+    "mtia_ccp_events": Kind.KERNEL,  # and copies and waits: see `KIND_OF_NAME`
     "privateuse1_kernel": Kind.KERNEL,
     "xpu_kernel": Kind.KERNEL,
     "gpu_memcpy": Kind.MEMCPY,
@@ -84,13 +85,26 @@ KIND_OF_CATEGORY = {
 """Category in lower case, as Kineto and its predecessors write it; anything else is `other`, kept and counted."""
 
 
-def kind_of(category: str | None) -> Kind:
-    """The kind of a category.
+KIND_OF_NAME: dict[str, tuple[tuple[str, Kind], ...]] = {
+    "mtia_ccp_events": (
+        (r"(?i)^dma|memcpy", Kind.MEMCPY),
+        (r"(?i)event[_ ]?wait|wait[_ ](for[_ ])?event", Kind.SYNC),
+    ),
+}
+"""Categories in which only the name tells kernels, copies and waits apart: the device's one kind of record on MTIA."""
+
+
+def kind_of(category: str | None, name: str | None = None) -> Kind:
+    """The kind of a category, and where it holds several of them, of a name.
 
     >>> kind_of("gpu_memcpy").value, kind_of("Operator").value, kind_of("hardware_counters").value
     ('memcpy', 'cpu_op', 'other')
+    >>> kind_of("mtia_ccp_events", "dma_request").value, kind_of("mtia_ccp_events", "fc_kernel").value
+    ('memcpy', 'kernel')
     """
-    return KIND_OF_CATEGORY.get((category or "").lower(), Kind.OTHER)
+    lowered = (category or "").lower()
+    named = (kind for pattern, kind in KIND_OF_NAME.get(lowered, ()) if re.search(pattern, name or ""))
+    return next(named, KIND_OF_CATEGORY.get(lowered, Kind.OTHER))
 
 
 def is_kind(*kinds: Kind | str) -> pl.Expr:

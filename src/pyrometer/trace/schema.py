@@ -14,7 +14,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 KIND = pl.Enum([kind.value for kind in Kind])
 

@@ -45,8 +45,9 @@ def test_text_of_users_is_escaped_in_the_file(poisoned):
 def test_nothing_of_the_environment_is_told(rich, monkeypatch):
     for name in ("API_TOKEN", "PYROMETER_TOKEN", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, SECRET)
-    text = html.page(*rich())
-    assert SECRET not in text
+    for case in (rich(), rich(SECRET)):
+        text = html.page(*case)
+        assert SECRET not in text
 
 
 def test_nothing_is_addressed_outside(poisoned, rich):

@@ -144,6 +144,22 @@ def test_generated_kernels_move_their_arguments():
     assert cost.assumption
 
 
+@pytest.mark.parametrize(
+    ("name", "dims", "moved"),
+    [
+        ("triton_poi_fused_relu_0", "[[10,10],[]]", 2 * 400),
+        ("triton_poi_fused_addmm_relu_0", "[[10,10],[10],[]]", 2 * 400 + 40),
+        ("triton_per_fused__softmax_0", "[[10,10],[]]", 2 * 400),
+        ("triton_poi_fused_zeros_0", "[[10,10],[]]", 400),
+        ("triton_red_fused_mean_0", "[[10],[10,10],[]]", 440),
+        ("triton_poi_fused_relu_0", "[[10,10],[10,10],[]]", 2 * 400),
+    ],
+)
+def test_what_a_generated_kernel_changes_in_place_is_read_and_written(name, dims, moved):
+    types = '["' + '","'.join(["float"] * (dims.count("[") - 2)) + '","Scalar"]'
+    assert cost_of(parse_call(name, dims, types)).num_bytes == moved
+
+
 @pytest.mark.parametrize("name", ["aten::sum", "aten::relu", "aten::embedding", "triton_poi_fused_add_0"])
 def test_without_shapes_there_is_no_figure(name):
     with pytest.raises(NotRecordedError):

@@ -70,16 +70,16 @@ class Isal(ModuleType):
 
 
 def test_isal_unpacks_where_it_is_and_zlib_tells_where_damage_begins(text, monkeypatch):
-    packed = bytearray(gzip.compress(text.good(count=20_000)))
-    sound, packed[len(packed) // 2] = bytes(packed), packed[len(packed) // 2] ^ 0xFF
+    sound = gzip.compress(text.good())
+    packed = sound[: len(sound) // 2] + b"\xff" * 40 + sound[len(sound) // 2 :]
     found = []
     for isal in (Isal("isal.isal_zlib"), None):
         monkeypatch.setattr(source, "_isal", lambda isal=isal: isal)
-        found.append([text.load_gzip(sound), text.load_gzip(bytes(packed))])
+        found.append([text.load_gzip(sound), text.load_gzip(packed)])
     for fast, slow in zip(*found, strict=True):
         assert fast.info == slow.info
         assert fast.tables["events"].equals(slow.tables["events"])
-    assert [repair.code for repair in found[0][1].info.repaired] == ["corrupt"]
+    assert "corrupt" in {repair.code for repair in found[0][1].info.repaired}
 
 
 def test_zeros_after_gzip_are_padding_and_other_bytes_are_told(text):
@@ -147,7 +147,14 @@ LOG = b'V1121 13:51:07.123000 1234 torch/_logging/structured.py:28] {"str": ["/a
         (b"<!DOCTYPE html><html>", "a web page"),
         (b"\xff\xfe{\x00", "UTF-16"),
         (b"\x0a\x04\x00\x00\x12", "binary, perhaps a Perfetto trace"),
+        (b"\x0a\x8a\x01\x9a\x01\x12abc", "binary, perhaps a Perfetto trace"),
         (b"\x01\x00\x02", "binary"),
+        ('{"traceEvents": []}'.encode("utf-16-le"), "UTF-16 text; save it as UTF-8"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
+        (b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},\n"traceEvents":[]}', "JAX or XLA"),
+        (b'"Kind","Agent_Id","Queue_Id","Kernel_Name"\n', "a table of rocprof"),
+        (b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}', "results of rocprofv3"),
+        (b"QDSTRM\x00\x01", "a report of Nsight Systems"),
         (b'{"schema": "1.0.2-chakra.0.0.4", "nodes": []}', "an execution trace"),
         (b'{"$schema": "https://www.speedscope.app/file-format-schema.json"}', "a speedscope profile"),
         (b'{"a": 1}', "JSON without a list traceEvents"),
@@ -203,6 +210,22 @@ def test_missing_files_folders_and_patterns_are_refused(tmp_path):
     ):
         with pytest.raises(InputError, match=said):
             read_trace(path)
+
+
+def test_a_link_that_leads_to_itself_is_told(tmp_path):
+    path = tmp_path / "trace.json"
+    path.symlink_to(path)
+    for given in (path, str(tmp_path / "*.json")):
+        with pytest.raises(InputError, match="leads to itself"):
+            read_trace(given)
+
+
+@pytest.mark.parametrize(("name", "said"), [("run.nsys-rep", "Nsight"), ("host.xplane.pb", "XProf")])
+def test_reports_of_other_profilers_are_told_by_their_names(tmp_path, name, said):
+    path = tmp_path / name
+    path.write_bytes(b"\x12\x08rest")
+    with pytest.raises(InputError, match=said):
+        read_trace(path)
 
 
 def test_folders_and_patterns_lead_to_their_files(text, tmp_path):

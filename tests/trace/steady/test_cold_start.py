@@ -171,6 +171,19 @@ def test_work_of_a_first_step_that_outlasts_it_on_the_device_is_left_out_too(bui
     assert "tail" not in found.trace.device_work["name"].to_list()
 
 
+def test_a_host_that_runs_ahead_makes_no_outlier_of_the_step_that_fills_the_queue(builder):
+    at, done = 0.0, 0.0
+    for i, host_us in enumerate([3000, 400, 400, 400]):
+        builder.annotate(f"ProfilerStep#{i}", at, host_us)
+        for k in range(12):
+            builder.op("aten::mm", at + k * 30, 20)
+            done = max(done, at + k * 30 + 10)
+            builder.launch("gemm", at + k * 30 + 5, done, 800)
+            done += 801
+        at += host_us
+    assert steady(builder.read()).left_out == ()
+
+
 def test_frames_around_all_steps_do_not_own_what_is_left_out(builder):
     steps(builder, [50, 2, 2, 2])
     builder.python("train.py(3): main", -10, 60 * MS)

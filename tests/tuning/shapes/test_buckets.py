@@ -39,7 +39,13 @@ def buckets(models, lengths):
     """Over a model that bears padding, with three edges learned from sizes up to 40."""
 
     def build(model=None, **settings):
-        settings = {"sample": lengths(range(5, 41)), "max_graphs": 3, "backend": "eager", **settings}
+        settings = {
+            "sample": lengths(range(5, 41)),
+            "max_graphs": 3,
+            "backend": "eager",
+            "measure": False,
+            **settings,
+        }
         return ShapeBuckets(model or models.Pointwise(), {"x": [1]}, **settings)
 
     return build
@@ -61,6 +67,7 @@ def test_the_exercise_many_draws_between_100_and_200(models):
         sample=[{"x": (2, size, 4)} for size in draws],
         max_graphs=8,
         backend="eager",
+        measure=False,
     )
     with torch.no_grad(), collect() as collector:
         runner.precompile(torch.randn(2, 150, 4))

@@ -34,7 +34,7 @@ def test_every_way_is_measured_and_the_cheapest_recommended(models, tmp_path):
         model, path, inputs=torch.randn(2, 30, 4), backend="eager", budget_s=60.0, expected_calls=5000
     )
     strategy_results = {result.name: result for result in advice.strategies}
-    assert set(strategy_results) == {"eager", "dynamic", "buckets", "mark_dynamic", "static"}
+    assert set(strategy_results) == {"eager", "dynamic", "buckets", "one_size", "mark_dynamic", "static"}
     assert all(result.failure is None for result in strategy_results.values())
     for result in strategy_results.values():
         assert result.total_s == pytest.approx(result.compile_s + 5000 * result.step_s)
@@ -78,9 +78,18 @@ def test_a_model_that_bears_no_padding_gets_another_recommendation(models):
 def test_what_no_longer_fits_into_the_budget_says_so(models):
     advice = advise(models.Pointwise(), budget_s=1e-6)
     left = {result.name: result.failure for result in advice.strategies if result.failure}
-    assert set(left) == {"dynamic", "buckets", "mark_dynamic", "static"}
+    assert set(left) == {"mark_dynamic", "static"}
     assert "the budget of 1.00 µs was used up" in left["static"]
-    assert advice.recommended == "eager"
+
+
+def test_dynamic_and_padding_to_one_size_are_always_measured_and_what_costs_least_is_recommended(models):
+    advice = advise(models.Pointwise(), budget_s=1e-6)
+    totals = {result.name: result.total_s for result in advice.strategies if result.total_s is not None}
+    assert set(totals) == {"eager", "dynamic", "buckets", "one_size"}
+    assert totals[advice.recommended] <= 1.03 * min(totals.values())
+    one_size = next(result for result in advice.strategies if result.name == "one_size")
+    assert one_size.num_graphs == 1
+    assert one_size.padding_share > 0
 
 
 def test_a_size_that_the_program_fixes_is_told_of_marks():

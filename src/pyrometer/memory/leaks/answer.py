@@ -53,6 +53,9 @@ FAR_MORE_BYTES = 32 * 2**20
 
 _UNBOUNDED = ("leak", "cache")
 
+UNDECIDED_GROWTH = "growing, not decidable yet"
+"""The verdict on what grows and may have an end that is not reached yet."""
+
 
 @dataclass(frozen=True)
 class Stretch:
@@ -129,6 +132,17 @@ class Decision:
     def garbage_bytes_per_step(self) -> float:
         """Of all sites."""
         return sum(growth.bytes_per_step for growth in self.garbage)
+
+
+def grew_until(watched: WatchedSteps) -> list[Growth]:
+    """What grew until the last step was over, whatever was let go since, as a script does that ends; collects garbage."""
+    grown, end = watched.recorder.grown, watched.span.end
+    let_go = {id(storage) for storage in grown if storage.died is not None and storage.died >= end}
+    gc.collect()  # what dies now was garbage before
+    births = [
+        storage.birth._replace(died=None) if id(storage) in let_go else storage.birth for storage in grown
+    ]
+    return find_growth(births, watched.span)
 
 
 def report_of(watched: WatchedSteps) -> LeakReport:
@@ -285,7 +299,7 @@ def _is_about(finding: Finding, holder: Holder) -> bool:
 def _verdict(watched: WatchedSteps, findings: Sequence[Finding]) -> str:
     kinds = {finding.kind for finding in findings}
     if kinds:
-        return "leak" if "leak" in kinds else "growing cache"
+        return "leak" if "leak" in kinds else UNDECIDED_GROWTH if kinds == {"open"} else "growing cache"
     if _missing_steps(watched) or _unfollowed(watched):
         return "undecided"
     return "allocator warm-up" if _warm_up_bytes(watched) >= WARM_UP_BYTES else "stable"

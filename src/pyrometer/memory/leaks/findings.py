@@ -17,6 +17,7 @@ from pyrometer.memory.holders.record import Holder, PinnedStorage, RetainedGraph
 from pyrometer.memory.holders.view import pinned_storage
 from pyrometer.memory.leaks.births import Storage, live_tensors
 from pyrometer.memory.leaks.cohorts import MIN_HITS, Growth
+from pyrometer.memory.leaks.ends import where_it_ends
 from pyrometer.memory.private.autograd_nodes import as_is, grad_fn_of, grad_of
 from pyrometer.memory.private.dispatch import storage_key, storages
 from pyrometer.quantity import Bytes
@@ -49,6 +50,7 @@ class Finding:
         pinned: bytes that a view or a scalar holds without need.
         fix: what to write instead.
         nodes_per_step: by which autograd graphs grow that are never let go.
+        ends_at: the line of the program that may let go what grows.
         own_grad: a tensor's `.grad` has a graph that leads back to it, as `backward(create_graph=True)` makes.
     """
 
@@ -60,6 +62,7 @@ class Finding:
     fix: str | None = None
     nodes_per_step: float = 0.0
     own_grad: bool = False
+    ends_at: str | None = None
 
     @property
     def bytes_per_step(self) -> float:
@@ -80,12 +83,14 @@ class Finding:
 
     @property
     def kind(self) -> str:
-        """`leak`, `cache` (grows with its keys), `slowing`, `bounded` (not full yet) or `full`."""
+        """`leak`, `cache` (grows with its keys), `slowing`, `bounded` (not full yet), `open` (may have an end) or `full`."""
         holder = self.holder
         if holder is not None and holder.maxlen is not None and holder.length is not None:
             return "full" if holder.length >= holder.maxlen else "bounded"
         if self.growths and all(growth.slowing for growth in self.growths):
             return "slowing"
+        if self.ends_at is not None:
+            return "open"
         return "cache" if holder is not None and self._has_keys(holder) else "leak"
 
     def _has_keys(self, holder: Holder) -> bool:
@@ -115,7 +120,7 @@ def findings_of(growths: Sequence[Growth], alive: Iterable[Storage]) -> list[Fin
     for sample, holder in zip(samples, holders, strict=True):
         by_site[id(sample.growth)] = _better(by_site.get(id(sample.growth)), holder, sample)
     groups = _grouped(growths, by_site)
-    tensors = _tensors_of(samples)
+    tensors = _tensors_of(samples, by_site)
     findings = [_finding(group, by_site, tensors) for group in groups.values()]
     return sorted(findings, key=lambda finding: -finding.bytes_per_step)
 
@@ -179,17 +184,38 @@ def container_of(holder: Holder) -> str:
     return _INDEX.split(holder.kept_by or holder.expression or holder.name, maxsplit=1)[0]
 
 
-def _tensors_of(samples: Sequence[_Sample]) -> dict[int, torch.Tensor]:
-    """Of each site a tensor that survives, one with a graph where there is a choice."""
-    wanted = {storage_key(sample.storage): sample.growth for sample in samples}
+def _tensors_of(samples: Sequence[_Sample], by_site: dict[int, Holder | None]) -> dict[int, torch.Tensor]:
+    """Of each site a tensor that survives: one with a graph where there is a choice, else what the holder has itself.
+
+    What a view was taken of lives on with it, whoever has a name for it.
+    """
+    older = {id(sample.growth) for sample in samples if not sample.is_newest}
+    wanted = {
+        storage_key(sample.storage): sample.growth
+        for sample in samples
+        if not sample.is_newest
+        or id(sample.growth) not in older  # the newest may be whole: its step is not over
+    }
     tensors: dict[int, torch.Tensor] = {}
     with as_is():
         for tensor in live_tensors():
             for storage, _ in storages(tensor):
                 growth = wanted.get(storage_key(storage))
-                if growth is not None and (id(growth) not in tensors or grad_fn_of(tensor) is not None):
+                known = None if growth is None else tensors.get(id(growth))
+                if growth is not None and (
+                    known is None or _says_more(tensor, known, by_site.get(id(growth)))
+                ):
                     tensors[id(growth)] = tensor
     return tensors
+
+
+def _says_more(tensor: torch.Tensor, known: torch.Tensor, holder: Holder | None) -> bool:
+    """Whether this one of two tensors of a site is to be told of."""
+    has_graph, had_graph = (grad_fn_of(each) is not None for each in (tensor, known))
+    if has_graph != had_graph:
+        return has_graph
+    held = holder.held_elements if holder is not None else None
+    return tensor.numel() == held != known.numel()
 
 
 def _finding(
@@ -223,6 +249,7 @@ def _finding(
         graph_rate=sum(growth.bytes_per_step for growth in kept_by_graph),
         pinned=pinned,
         fix=fix_for(holder, graph, pinned, lengthens=_lengthens(first)) or None,
+        ends_at=where_it_ends(holder, container_of(holder)) if holder is not None else None,
         own_grad=any(_has_second_order(tensors[id(growth)]) for growth in group if id(growth) in tensors),
     )
 

@@ -86,7 +86,7 @@ def _growth(report: LeakReport, findings: Sequence[Finding]) -> str:
     ):
         by = f", which grows by {nodes} nodes per step" if first.nodes_per_step else ""
         return f"{rate} the autograd graph behind {where}{place}{by}"
-    return f"{rate} {where}{place}{_graph(site)}{_limit(first, site)}"
+    return f"{rate} {where}{place}{_graph(site)}{_pinned(first)}{_limit(first, site)}"
 
 
 def _graph(site: LeakSite) -> str:
@@ -99,6 +99,15 @@ def _graph(site: LeakSite) -> str:
     return ""
 
 
+def _pinned(finding: Finding) -> str:
+    """That little of what stays is needed."""
+    pinned = finding.pinned
+    if pinned is None or finding.graph_rate:
+        return ""
+    needed, held = format_bytes(pinned.needed_bytes), format_bytes(pinned.storage_bytes)
+    return f", of which a {pinned.reason} needs {needed} of each {held}: keep {pinned.fix} of it"
+
+
 def _limit(finding: Finding, site: LeakSite) -> str:
     """What is known of an end."""
     holder = finding.holder
@@ -107,6 +116,8 @@ def _limit(finding: Finding, site: LeakSite) -> str:
             f", a {site.container}: whether it is a leak is not decidable until it is full, "
             f"after about {_steps_to_full(finding):,.0f} more steps"
         )
+    if finding.kind == "open":
+        return f" ({site.container}), which {shown_file(finding.ends_at or '')} may let go: whether it is a leak is not decidable yet"
     if finding.kind == "slowing":
         return ", ever more slowly: whether it ends is not decidable yet"
     return f" ({site.container}, without a bound)" if finding.kind == "cache" and site.container else ""

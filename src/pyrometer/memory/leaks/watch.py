@@ -15,7 +15,7 @@ import torch
 from pyrometer.bench.garbage import hiding, in_sight
 from pyrometer.bench.memory import meter_for
 from pyrometer.errors import BudgetExceededError, InputError, UsageError
-from pyrometer.memory.leaks.answer import Stretch, WatchedSteps, report_of
+from pyrometer.memory.leaks.answer import Stretch, WatchedSteps, grew_until, report_of
 from pyrometer.memory.leaks.births import BirthRecorder, live_tensors
 from pyrometer.memory.leaks.cohorts import ENOUGH_IN_WINDOWS, MIN_STEPS, Span, find_growth
 from pyrometer.memory.leaks.levels import Levels
@@ -238,20 +238,28 @@ class MemoryWatch:
             )
         self._hidden.close()
         with self._paused():
-            watched = WatchedSteps(
-                recorder=self._recorder,
-                span=self._span(),
-                census=self._census,
-                live=self._live,
-                levels=self._levels,
-                device=self._device,
-                limit_bytes=self._limit_bytes,
-                overhead_share=self._schedule.overhead_share,
-                operators=self._operators,
-                first=self._first,
-                deciding_steps=self._deciding_steps,
-            )
-            return contextvars.copy_context().run(_report_under_names, watched, self._names)
+            return contextvars.copy_context().run(_report_under_names, self._watched(), self._names)
+
+    def grew_until_the_last_step(self) -> bool:
+        """Whether something grew until the last step was over, though it may be gone by now: a script has ended since."""
+        self._hidden.close()
+        with self._paused():
+            return bool(grew_until(self._watched()))
+
+    def _watched(self) -> WatchedSteps:
+        return WatchedSteps(
+            recorder=self._recorder,
+            span=self._span(),
+            census=self._census,
+            live=self._live,
+            levels=self._levels,
+            device=self._device,
+            limit_bytes=self._limit_bytes,
+            overhead_share=self._schedule.overhead_share,
+            operators=self._operators,
+            first=self._first,
+            deciding_steps=self._deciding_steps,
+        )
 
     def _span(self) -> Span:
         steps, schedule = self._schedule.steps, self._schedule

@@ -84,6 +84,8 @@ def leak_words(leak: LeakReport) -> str:
         return f"no leak in {counted(leak.num_steps, 'step')}"
     if leak.verdict in {"leak", "growing cache"}:
         return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step"
+    if leak.bytes_per_step:
+        return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step in {counted(leak.num_steps, 'step')}"
     return leak.verdict
 
 

@@ -258,7 +258,7 @@ def _serving(report: RankReport) -> Section | None:
             group.kind,
             f"{group.num_steps:,}",
             f"{group.requests:,}",
-            f"{group.tokens:,}",
+            f"{group.tokens:,}" if group.tokens else "–",
             ns(group.step.median_ns if group.step else 0),
             "–" if group.tokens_per_s is None else f"{group.tokens_per_s:,.0f}",
             ns(group.device_ns),
@@ -309,7 +309,7 @@ def _path(report: RankReport) -> Section | None:
     path = report.critical_path
     if not path.total_ns:
         return None
-    facts = [Fact("mostly", path.bound)]
+    facts = [Fact("mostly", path.mostly)]
     facts += [
         Fact(PATH_CLASSES.get(name, name), percent(value / path.total_ns), ns(value))
         for name, value in sorted(path.by_class.items(), key=lambda item: -item[1])

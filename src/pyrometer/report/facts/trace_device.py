@@ -130,7 +130,12 @@ def _kernels(report: RankReport) -> Section | None:
             Fact(
                 "on tensor cores",
                 percent(summary.tensor_core_ns / max(summary.total_ns, 1)),
-                "of kernel time",
+                "of kernel time"
+                + (
+                    f"; of {percent(summary.unknown_core_ns / max(summary.total_ns, 1))} names do not say"
+                    if summary.unknown_core_ns
+                    else ""
+                ),
             )
         )
     body = [

@@ -161,7 +161,7 @@ def _without_matrix_units(trace: RankReport) -> Found | None:
         (i, kernel)
         for i, kernel in enumerate(trace.top_kernels)
         if kernel.category in {"gemm", "conv"}
-        and not kernel.tensor_cores
+        and kernel.tensor_cores is False
         and (
             kernel.where.op in ops or (SINGLE_KERNEL.search(kernel.name) and kernel.where.op not in recorded)
         )

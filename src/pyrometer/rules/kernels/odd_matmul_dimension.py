@@ -130,10 +130,11 @@ def explain(case: Case) -> Iterator[Finding]:
         place = place_of_operator(case, product.op) if point is None else place_of_point(case, point)
         padded = -(-size // multiple) * multiple
         used = product.tensor_core_ns / max(product.time_ns, 1)
+        known = used or not product.unknown_core_ns
         yield RULE.finding(
             severity="warning",
             message=f"{product.op} on {product.shapes} takes {format_percent(share)} of the time"
-            f"{'' if used else ' without tensor cores'}, and its size {size} is no multiple of {multiple}{spoken(place)}.",
+            f"{'' if used or not known else ' without tensor cores'}, and its size {size} is no multiple of {multiple}{spoken(place)}.",
             where=place,
             evidence={
                 "size": size,
@@ -149,7 +150,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 share,
                 "device time of this product; what of it the padding saves has to be measured",
             ),
-            gain=None if used else _without_tensor_cores(point, share),
+            gain=None if used or not known else _without_tensor_cores(point, share),
             confidence="medium",
             advice=f"Pad {size} to {padded} (a multiple of 64 is better still) where the model is built, and cut the results.",
             resource=f"op:{product.op}",

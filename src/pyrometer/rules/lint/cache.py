@@ -15,6 +15,7 @@ import msgspec
 import pyrometer.rules
 from pyrometer.files import replacing
 from pyrometer.record import Record
+from pyrometer.redaction import redacted
 from pyrometer.rules.lint.result import FileResult
 from pyrometer.rules.rule import Rule
 from pyrometer.version import __version__
@@ -44,7 +45,9 @@ class Cache(NamedTuple):
         return entry.result if entry.key == self._key(data, codes) else None
 
     def put(self, shown: str, data: bytes, codes: Iterable[str], result: FileResult) -> None:
-        """Keep a result in place of an older one; a folder that cannot be written costs time only."""
+        """Keep a result in place of an older one, unless it holds a secret; a folder that cannot be written costs time only."""
+        if redacted(result) is not result:
+            return
         entry = Entry(key=self._key(data, codes), result=result)
         with contextlib.suppress(OSError), replacing(self._place(shown)) as beside:
             beside.write_bytes(msgspec.json.encode(entry))

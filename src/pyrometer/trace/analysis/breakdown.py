@@ -20,7 +20,8 @@ what follows happened while the devices were idle, and says what the host did:
 10. `idle`: nothing was recorded.
 
 In a trace without device work the parts on devices are 0 and `host` is the work.
-Steps are windows of time: device work counts in the step in which it ran, not in the one that launched it.
+Steps are windows of time, each until the host has left it and the device has done what it was given, after the step before:
+a host that runs ahead makes no step shorter. All that runs in a window counts in it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from pyrometer.trace.timing.intervals import (
     merge,
     subtract,
 )
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 
@@ -114,7 +116,7 @@ class Breakdown(Record, frozen=True, kw_only=True):
 def breakdown(trace: RankTrace) -> Breakdown:
     """Where the time went, in parts that sum to wall time; per step and per stream."""
     activity = trace.activity
-    steps = trace.steps
+    steps = step_windows(trace)
     low = np.append(steps["start_ns"].to_numpy(), activity.start_ns).astype(np.int64)
     high = np.append(steps["end_ns"].to_numpy(), activity.end_ns).astype(np.int64)
     parts = parts_of(activity, low, high)

@@ -15,13 +15,14 @@ from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_p
 from pyrometer.trace.dependencies.replay import LAG, slack
 from pyrometer.trace.program.where import place_of, places_of, where
 from pyrometer.trace.rows import ranges, row_numbers
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 TOP = 20
 LONGEST = 200
 """The record holds the longest segments; `critical_path_segments` holds all."""
 
-BOUNDS = {
+RESOURCES = {
     "compute": "compute",
     "communication": "communication",
     "memcpy": "copies",
@@ -35,7 +36,7 @@ BOUNDS = {
     "untraced": "host",
     "idle": "idle",
 }
-"""What bounds a run whose critical path lies mostly in a class."""
+"""What the classes of the path are put together as, to say what most of it is."""
 
 NAMELESS = {"untraced": "(nothing recorded)", "idle": "(idle)"}
 
@@ -80,7 +81,7 @@ class StepPath(Record, frozen=True, kw_only=True):
 
     name: str
     total_ns: int
-    bound: str
+    mostly: str = "none"
     by_class: dict[str, int]
 
 
@@ -88,10 +89,10 @@ class CriticalPath(Record, frozen=True, kw_only=True):
     """The chain that the run is made of, from its end back to its start; `by_class` sums to `total_ns` exactly."""
 
     total_ns: Annotated[int, doc("the span, as in the breakdown")]
-    bound: Annotated[
+    mostly: Annotated[
         str,
         doc("compute, communication, copies, launch, data, host, idle: what most of it is; none if empty"),
-    ]
+    ] = "none"
     by_class: Annotated[dict[str, int], doc("ns per class; every class is there")]
     by_op: Annotated[list[PathOp], doc("longest first, limited")] = []
     by_step: list[StepPath] = []
@@ -129,7 +130,7 @@ def critical_path(trace: RankTrace, *, top: int = TOP) -> CriticalPath:
     by_class = _by_class(pieces)
     return CriticalPath(
         total_ns=total,
-        bound=_bound(by_class),
+        mostly=_mostly(by_class),
         by_class=by_class,
         by_op=_by_op(trace, pieces, total, top),
         by_step=_by_step(trace, pieces),
@@ -164,10 +165,10 @@ def _by_class(pieces: pl.DataFrame) -> dict[str, int]:
     return {name: int(sums.get(name, 0)) for name in CLASSES}
 
 
-def _bound(by_class: dict[str, int]) -> str:
+def _mostly(by_class: dict[str, int]) -> str:
     sums: dict[str, int] = {}
     for name, ns in by_class.items():
-        sums[BOUNDS[name]] = sums.get(BOUNDS[name], 0) + ns
+        sums[RESOURCES[name]] = sums.get(RESOURCES[name], 0) + ns
     word = max(sums, key=lambda one: sums[one])
     return word if sums[word] else "none"
 
@@ -200,13 +201,15 @@ def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:
     start, end = pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy()
     code = pieces["class"].to_physical().to_numpy()
     paths = []
-    for name, low, high in trace.steps.select("name", "start_ns", "end_ns").iter_rows():
+    for name, low, high in step_windows(trace).select("name", "start_ns", "end_ns").iter_rows():
         first, stop = np.searchsorted(end, low, side="right"), np.searchsorted(start, high, side="left")
         inside = np.minimum(end[first:stop], high) - np.maximum(start[first:stop], low)
         sums = np.zeros(len(CLASSES), np.int64)
         np.add.at(sums, code[first:stop], inside)
         by_class = dict(zip(CLASSES, sums.tolist(), strict=True))
-        paths.append(StepPath(name=name, total_ns=int(sums.sum()), bound=_bound(by_class), by_class=by_class))
+        paths.append(
+            StepPath(name=name, total_ns=int(sums.sum()), mostly=_mostly(by_class), by_class=by_class)
+        )
     return paths
 
 

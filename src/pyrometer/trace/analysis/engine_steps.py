@@ -17,6 +17,7 @@ from pyrometer.trace.kinds import DEVICE_WORK, is_kind
 from pyrometer.trace.linking.engines import served
 from pyrometer.trace.naming.engine_names import EngineKind
 from pyrometer.trace.timing.distribution import Distribution, distribution
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 
@@ -40,7 +41,7 @@ def engine_steps(trace: RankTrace) -> list[EngineSteps]:
     steps = served(trace.steps, trace.events)
     if not steps:
         return []
-    spent = (trace.steps["end_ns"] - trace.steps["start_ns"]).to_numpy()
+    spent = step_windows(trace).select(pl.col("end_ns") - pl.col("start_ns")).to_series().to_numpy()
     work = trace.events.filter(is_kind(*DEVICE_WORK)).group_by("step").agg(pl.col("dur_ns").sum(), pl.len())
     of_step = {step: (dur, number) for step, dur, number in work.iter_rows()}
     kinds = [step.kind for step in steps]

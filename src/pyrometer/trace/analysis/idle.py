@@ -35,6 +35,7 @@ from pyrometer.trace.timing.gaps import (
 )
 from pyrometer.trace.timing.host_time import HOST_KINDS, HostTime, host_time
 from pyrometer.trace.timing.intervals import covered
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 
@@ -171,9 +172,12 @@ def _work(trace: RankTrace) -> pl.DataFrame:
 
 def _device_idle(trace: RankTrace) -> tuple[pl.DataFrame, int, int]:
     edges = _work(trace).group_by("device").agg(first=pl.col("start_ns").min(), last=pl.col("end_ns").max())
-    leading = int((edges["first"] - trace.activity.start_ns).sum())
-    trailing = int((trace.activity.end_ns - edges["last"]).sum())
-    return device_gaps(trace), leading, trailing
+    low, high = trace.activity.start_ns, trace.activity.end_ns
+    leading = int((edges["first"].clip(low, high) - low).sum())
+    trailing = int((high - edges["last"].clip(low, high)).sum())
+    within = [pl.col(name).clip(low, high) for name in ("start_ns", "end_ns")]
+    gaps = device_gaps(trace).with_columns(within).filter(pl.col("end_ns") > pl.col("start_ns"))
+    return gaps, leading, trailing
 
 
 def _host_idle(trace: RankTrace) -> tuple[pl.DataFrame, int, int]:
@@ -208,7 +212,7 @@ def _list(trace: RankTrace, gaps: pl.DataFrame, did: HostTime, total: int) -> li
         "window", keep="first", maintain_order=True
     )
     doing = {row["window"]: row for row in main.iter_rows(named=True)}
-    steps = step_of(trace.steps, gaps["start_ns"].to_numpy()).tolist()
+    steps = step_of(step_windows(trace), gaps["start_ns"].to_numpy()).tolist()
     names, durations = trace.events["name"], trace.events["dur_ns"]
     listed = []
     for row, step in zip(gaps.iter_rows(named=True), steps, strict=True):

@@ -44,7 +44,9 @@ class KernelTotal(Record, frozen=True, kw_only=True):
     ] = None
     waves: Annotated[float | None, doc("blocks over what the device holds at a time, weighted")] = None
     tail_share: Annotated[float | None, doc("block slots of all waves that stay empty, weighted")] = None
-    tensor_cores: Annotated[bool, doc("by its name it runs on matrix units")] = False
+    tensor_cores: Annotated[
+        bool | None, doc("by its name it runs on matrix units; null where a product's name does not say")
+    ] = False
     source_ops: Annotated[list[str], doc("ATen operators that a generated kernel replaces")] = []
     kernel_file: Annotated[str | None, doc("generated source")] = None
     where: Annotated[Place, doc("of the longest launch")] = Place()
@@ -81,6 +83,7 @@ class KernelSummary(Record, frozen=True, kw_only=True):
     occupancy: Annotated[float | None, doc("0…1, weighted with duration; over kernels that have one")] = None
     tail_share: Annotated[float | None, doc("weighted with duration; over kernels that have one")] = None
     tensor_core_ns: Annotated[int, doc("on matrix units, by name")] = 0
+    unknown_core_ns: Annotated[int, doc("products whose names do not say on which units they run")] = 0
     unclassified_ns: Annotated[int, doc("kernels of category other")] = 0
     categories: list[CategoryTotal] = []
     graphs: list[GraphTotal] = []
@@ -146,6 +149,7 @@ def kernel_summary(trace: RankTrace) -> KernelSummary:
         occupancy=overall[0],
         tail_share=overall[1],
         tensor_core_ns=int(table.filter("tensor_cores")["total_ns"].sum()),
+        unknown_core_ns=int(table.filter(pl.col("tensor_cores").is_null())["total_ns"].sum()),
         unclassified_ns=int(of.get("other", 0)),
         categories=[CategoryTotal(**row) for row in categories.iter_rows(named=True)],
         graphs=_graphs(rows, total),

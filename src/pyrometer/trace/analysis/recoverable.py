@@ -40,7 +40,7 @@ class Recoverable(Record, frozen=True, kw_only=True):
 
     name: Annotated[str, doc("what is changed")]
     what: Annotated[str, doc("the change in words")]
-    kind: Annotated[str, doc("kernel, op, line, module, copy, call, collective, data, launch, gap or sync")]
+    kind: Annotated[str, doc("kernel, op, line, module, copy, call, collective, data, launch or sync")]
     speedup: Annotated[float | None, doc("how many times faster; null takes no time at all")] = None
     gain_ns: Annotated[int, doc("how much shorter the span would be")]
     added_ns: Annotated[int, doc("what it adds to those above it in the list; these sum to the joint gain")]
@@ -77,9 +77,9 @@ def largest_gains(trace: RankTrace, *, top: int = TOP) -> list[Recoverable]:
     """The changes that would shorten the run most, by replay, largest first.
 
     Tried are: every group of waiting calls as if nobody waited; data loading, copies, communication, other runtime
-    calls, unrecorded host time and launch overhead as if free; the kernels, and the own parts of operators and of
+    calls and launch overhead as if free; the kernels, and the own parts of operators and of
     source lines (of modules, where the trace has no stacks), that lie longest on the critical path, as if twice as
-    fast. A change whose gain is mostly contained in those above it is left out; see `added_ns`.
+    fast. Host time in which nothing was recorded is not tried: nobody knows what it was. A change whose gain is mostly contained in those above it is left out; see `added_ns`.
 
     Args:
         trace: one rank.
@@ -162,7 +162,6 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
         ("communication", "collective", "communication", "wholly behind other work"),
         ("data", "data", "data loading", "ready when it is asked for"),
         ("launch", "launch", "launch overhead", "gone, as with all work in one graph"),
-        ("untraced", "gap", "unrecorded host time", "gone: Python between the operators"),
     ):
         yield from _whole(trace, pieces.filter(pl.col("class") == group), kind, name, what)
     yield from _waiting_groups(trace, graph)

@@ -35,6 +35,8 @@ ALIGNMENT_BYTES = 16
 PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::matmul"})
 """Operators whose result is as wide as their second matrix."""
 
+UNKNOWN = "the name of its kernel does not say on which units it runs"
+
 SCHEMA = {
     "op": pl.String,
     "shapes": pl.String,
@@ -42,6 +44,7 @@ SCHEMA = {
     "calls": pl.Int64,
     "time_ns": pl.Int64,
     "tensor_core_ns": pl.Int64,
+    "unknown_core_ns": pl.Int64,
     "eligible": pl.Boolean,
     "reason": pl.String,
     "odd_size": pl.Int64,
@@ -79,7 +82,9 @@ def tensor_cores(trace: RankTrace) -> pl.DataFrame:
         return pl.DataFrame(schema=SCHEMA)
     owner = costs.owner[costs.work]
     names, kinds = trace.events["name"].gather(costs.work), trace.events["kind"].gather(costs.work)
-    used = {name: read_name(name).tensor_cores for name in names.drop_nulls().unique().to_list()}
+    used = {
+        name: read_name(name).tensor_cores for name in names.drop_nulls().unique().to_list()
+    }  # None: unknown
     work = pl.DataFrame(
         {
             "kindred": costs.kindred[owner],
@@ -92,6 +97,7 @@ def tensor_cores(trace: RankTrace) -> pl.DataFrame:
         pl.col("owner").n_unique().cast(pl.Int64).alias("calls"),
         pl.col("time_ns").sum(),
         pl.col("time_ns").filter("used").sum().alias("tensor_core_ns"),
+        pl.col("time_ns").filter(pl.col("used").is_null()).sum().alias("unknown_core_ns"),
     )
     capability = _capability(trace)
     rows = [
@@ -102,7 +108,7 @@ def tensor_cores(trace: RankTrace) -> pl.DataFrame:
     return (
         pl.DataFrame(rows, schema=SCHEMA, orient="row")
         .group_by("op", "shapes", "arithmetic", "eligible", "reason", "odd_size", "multiple")
-        .agg(pl.col("calls", "time_ns", "tensor_core_ns").sum())
+        .agg(pl.col("calls", "time_ns", "tensor_core_ns", "unknown_core_ns").sum())
         .select(list(SCHEMA))
         .sort("time_ns", "op", "shapes", descending=[True, False, False])
     )
@@ -112,12 +118,15 @@ def _row(one: Kindred, row: dict[str, int], capability: float | None) -> tuple[o
     cost = one.cost
     dtype = cost.dtype if cost is not None else ""
     used = row["tensor_core_ns"] > 0
+    unknown = row["unknown_core_ns"] > 0 and not used
     found = eligibility(one, capability)
     arithmetic = dtype
     if used and found.eligible and dtype == "float32":
         arithmetic, found = "tf32", _aligned(one, dtype)
+    if unknown and found.odd is None:
+        found = found._replace(reason=UNKNOWN)
     return (
-        one.name, "".join((one.dims or "").split()), arithmetic, row["calls"], row["time_ns"], row["tensor_core_ns"],
+        one.name, "".join((one.dims or "").split()), arithmetic, row["calls"], row["time_ns"], row["tensor_core_ns"], row["unknown_core_ns"],
         found.eligible or used, found.reason, *(found.odd or (None, None)),
     )  # fmt: skip
 

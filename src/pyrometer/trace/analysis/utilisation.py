@@ -14,6 +14,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.roofline import UNLINKED, AnyPeaks, Roof, roof_of, roofline
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.rows import row_numbers
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 
@@ -124,7 +125,7 @@ def _steps(trace: RankTrace, costs: OpCosts, frame: pl.DataFrame, roof: Roof | N
     moved = np.array([one.cost.num_bytes if one.cost else 0 for one in costs.kindreds])
     peak_ns = _peak_ns(costs, frame, roof)
     steps = []
-    for row in trace.steps.iter_rows(named=True):
+    for row in step_windows(trace).iter_rows(named=True):
         here = kindred[step == row["step"]]
         wall = row["end_ns"] - row["start_ns"]
         num_bytes = int(moved[here].sum())

@@ -36,6 +36,9 @@ FORWARDS: Mapping[str, Layout] = MappingProxyType(
         "aten::_scaled_dot_product_fused_attention_overrideable": Layout(5),
         "aten::_flash_attention_forward": Layout(8, heads=2, bottom_right=True, lengths=3),
         "aten::_efficient_attention_forward": Layout(9, heads=2, lengths=4),
+        "flash_attn::_flash_attn_forward": Layout(5, heads=2, bottom_right=True),
+        "aiter::mha_fwd": Layout(5, heads=2, bottom_right=True),
+        "aiter::fmha_v3_fwd": Layout(5, heads=2, bottom_right=True),
     }
 )
 """Arguments begin with query, key and value."""

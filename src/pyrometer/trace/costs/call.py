@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrometer.trace.costs.tensors import DTYPES, Tensor
+from pyrometer.trace.naming.engine_names import EngineStep
 
 LIST = "TensorList"
 
@@ -25,6 +26,7 @@ class Call:
     lists: tuple[tuple[Tensor, ...] | None, ...] = ()
     texts: tuple[str, ...] = ()
     assumption: str | None = None
+    serving: EngineStep | None = None  # the step of an inference engine in which it ran
 
     @property
     def in_place(self) -> bool:
@@ -118,6 +120,7 @@ def parse_call(
     concrete: str | None = None,
     *,
     list_dtype: str = "float32",
+    serving: EngineStep | None = None,
 ) -> Call:
     """A call from the JSON texts of the table `ops`.
 
@@ -142,7 +145,7 @@ def parse_call(
         several.append(_tensors(shape, list_dtype) if kind == LIST else None)
     assumption = f"element type of a tensor list taken as {list_dtype}" if any(several) else None
     texts = tuple(str(one) for one in _array(concrete))
-    return Call(name, tuple(single), tuple(several), texts, assumption)
+    return Call(name, tuple(single), tuple(several), texts, assumption, serving)
 
 
 def _array(text: str | None) -> list[Any]:

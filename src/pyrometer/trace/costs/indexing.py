@@ -155,10 +155,12 @@ def one_hot(call: Call) -> Cost:
 @cost(
     "_C_cache_ops::reshape_and_cache_flash",
     "_C_cache_ops::reshape_and_cache",
+    "_C_cache_ops::concat_and_cache_mla",
+    "sglang::store_cache",
     source="no FLOP; keys and values read and written",
 )
 def cache_write(call: Call) -> Cost:
-    """vLLM: `(key, value, key_cache, value_cache, slots, …)`."""
+    """`(key, value, key_cache, …)` in vLLM and SGLang; for latent attention both parts go into one cache, which stands there."""
     key, value, cache = call.tensor(0), call.tensor(1), call.tensor(2)
     numel = key.numel + value.numel
     return Cost(0, key.num_bytes + value.num_bytes, numel * cache.item_bytes, key.dtype)
@@ -166,12 +168,25 @@ def cache_write(call: Call) -> Cost:
 
 @cost(
     "_C::rotary_embedding",
+    "sgl_kernel::rotary_embedding",
     source="6 per rotated element pair; query, key and the rows of the table read, both written",
 )
 def rotary(call: Call) -> Cost:
-    """vLLM: `(positions, query, key, head_size, cos_sin_cache, …)`."""
+    """vLLM, sgl-kernel: `(positions, query, key, head_size, cos_sin_cache, …)`, in place."""
     positions, query = call.tensor(0), call.tensor(1)
     key, cache = call.maybe(2), call.tensor(4)
     moved = query.num_bytes + (key.num_bytes if key is not None else 0)
     rows = positions.numel * math.prod(cache.shape[1:]) * cache.item_bytes
     return Cost(3 * (moved // query.item_bytes), moved + rows + positions.num_bytes, moved, query.dtype)
+
+
+@cost(
+    "sgl_kernel::apply_rope_pos_ids_cos_sin_cache",
+    source="6 per rotated element pair; query, key and the rows of the table read, the rotated ones written",
+)
+def rotary_apart(call: Call) -> Cost:
+    """sgl-kernel: `(q, k, q_rope, k_rope, cos_sin_cache, pos_ids, …)`."""
+    q, k, cache, positions = call.tensor(0), call.tensor(1), call.tensor(4), call.tensor(5)
+    rows = positions.numel * math.prod(cache.shape[1:]) * cache.item_bytes
+    moved = q.num_bytes + k.num_bytes
+    return Cost(3 * (q.numel + k.numel), moved + rows + positions.num_bytes, moved, q.dtype)

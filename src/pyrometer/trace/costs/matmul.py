@@ -81,6 +81,8 @@ def outer(call: Call) -> Cost:
     "aten::linear",
     "aten::mkldnn_linear",
     "aten::_mkldnn_linear_pointwise",
+    "aiter::gemm_a16w16",
+    "vllm::rocm_unquantized_gemm",
     source="2·rows·in·out",
     wraps=True,
 )
@@ -110,10 +112,22 @@ def matmul(call: Call) -> Cost:
     return _product(math.prod(broadcast([a.shape[:-2], b.shape[:-2]])), m, k, n, (a, b))
 
 
-@cost("aten::_scaled_mm", "aten::_scaled_mm_v2", source="2·m·n·k")
+@cost(
+    "aten::_scaled_mm",
+    "aten::_scaled_mm_v2",
+    "sgl_kernel::fp8_scaled_mm",
+    "sgl_kernel::int8_scaled_mm",
+    "sgl_kernel::fp8_blockwise_scaled_mm",
+    source="2·m·n·k",
+)
+@cost("_C::cutlass_scaled_mm", source="2·m·n·k")
 def scaled_mm(call: Call) -> Cost:
-    """Float8 and narrower `(m, k) @ (k, n)`; the result is taken as bfloat16, since the trace does not say."""
-    a, b = call.tensor(0, dims=2), call.tensor(1, dims=2)
+    """Float8 and narrower `(m, k) @ (k, n)`; the result is taken as bfloat16, since the trace does not say.
+
+    vLLM's has the result in front.
+    """
+    first = 1 if call.name == "_C::cutlass_scaled_mm" else 0
+    a, b = call.tensor(first, dims=2), call.tensor(first + 1, dims=2)
     packed = 2 if a.dtype == "float4" else 1
     k = _inner(a.shape[1], b.shape[0]) * packed
     product = _product(1, a.shape[0], k, b.shape[1], (a, b), out="bfloat16")

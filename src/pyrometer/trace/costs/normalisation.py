@@ -59,19 +59,63 @@ def rms_norm_backward(call: Call) -> Cost:
     return Cost(8 * x.numel, read, x.numel * x.item_bytes + _given(call, 4), x.dtype)
 
 
-@cost("_C::rms_norm", source="4 per element")
+@cost(
+    "_C::rms_norm",
+    "_C::gemma_rms_norm",
+    "sgl_kernel::rmsnorm",
+    "sgl_kernel::gemma_rmsnorm",
+    "aiter::rmsnorm",
+    "aiter::rms_norm_cu",
+    source="4 per element: square, sum, scale, weight",
+)
+@cost(
+    "_C::rms_norm_static_fp8_quant",
+    "_C::rms_norm_dynamic_per_token_quant",
+    source="5 per element: the scaling of the result beside",
+)
 def served_rms_norm(call: Call) -> Cost:
-    """vLLM: `(out, input, weight, eps)`."""
-    x = call.tensor(1)
-    return Cost(4 * x.numel, x.num_bytes + _given(call, 2), x.numel * x.item_bytes, x.dtype)
+    """`(out, input, weight, …)`: `csrc/torch_bindings.cpp` of vLLM, `common_extension.cc` of sgl-kernel, `ops/rmsnorm.py` of aiter."""
+    out, x = call.tensor(0), call.tensor(1)
+    flop = 5 if "quant" in call.name else 4
+    return Cost(flop * x.numel, x.num_bytes + _given(call, 2), x.numel * out.item_bytes, x.dtype)
 
 
-@cost("_C::fused_add_rms_norm", source="5 per element: the residual's addition beside")
+@cost("aiter::rms_norm", "aiter::rmsnorm2d_fwd", source="4 per element", wraps=True)
+def returned_rms_norm(call: Call) -> Cost:
+    """aiter: `(input, weight, eps, …)`, which calls `aiter::rmsnorm` where that is an operator of its own."""
+    x = call.tensor(0)
+    return Cost(4 * x.numel, x.num_bytes + _given(call, 1), x.numel * x.item_bytes, x.dtype)
+
+
+@cost(
+    "_C::fused_add_rms_norm",
+    "sgl_kernel::fused_add_rmsnorm",
+    "sgl_kernel::gemma_fused_add_rmsnorm",
+    "aiter::fused_add_rms_norm_cu",
+    source="5 per element: the residual's addition beside",
+)
 def served_add_rms_norm(call: Call) -> Cost:
-    """vLLM: `(input, residual, weight, eps)`, both written."""
+    """`(input, residual, weight, eps, …)`, both written, in vLLM, sgl-kernel and aiter."""
     x, residual = call.tensor(0), call.tensor(1)
     written = x.num_bytes + residual.num_bytes
     return Cost(5 * x.numel, written + _given(call, 2), written, x.dtype)
+
+
+@cost("aiter::rmsnorm2d_fwd_with_add", source="5 per element", wraps=True)
+@cost("aiter::add_rmsnorm", source="5 per element: the residual's addition beside")
+def apart_add_rms_norm(call: Call) -> Cost:
+    """aiter: `(out, input, residual_in, residual_out, weight, eps, …)`."""
+    x = call.tensor(1)
+    written = x.numel * (call.tensor(0).item_bytes + call.tensor(3).item_bytes)
+    return Cost(5 * x.numel, x.num_bytes + _given(call, 2, 4), written, x.dtype)
+
+
+@cost("_C::fused_add_rms_norm_static_fp8_quant", source="6 per element: addition and scaling beside")
+def quantised_add_rms_norm(call: Call) -> Cost:
+    """vLLM: `(result, input, residual, weight, scale, eps)`; the residual is written, too."""
+    out, x, residual = call.tensor(0), call.tensor(1), call.tensor(2)
+    written = x.numel * out.item_bytes + residual.num_bytes
+    return Cost(6 * x.numel, x.num_bytes + residual.num_bytes + _given(call, 3), written, x.dtype)
 
 
 @cost("aten::group_norm", source="8 per element", wraps=True)

@@ -11,12 +11,17 @@ import polars as pl
 
 from pyrometer.trace.costs.call import NotRecordedError, parse_call
 from pyrometer.trace.costs.movement import FREE
-from pyrometer.trace.costs.registry import Cost, cost_of, formula_of
+from pyrometer.trace.costs.registry import Cost, cost_of, formula_of, formulas
 from pyrometer.trace.costs.tensors import DTYPES
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind, is_op
+from pyrometer.trace.linking.engines import served
+from pyrometer.trace.naming.engine_names import EngineStep
 from pyrometer.trace.program.rollup import above
 from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
+
+SERVED = "served_attention"
+"""Family of formulas that need the lengths of the sequences."""
 
 ARGUMENTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
 
@@ -69,17 +74,34 @@ def op_costs(trace: RankTrace) -> OpCosts:
 
 def _kindreds(trace: RankTrace) -> tuple[list[Kindred], IntArray]:
     """Calls that are alike, evaluated once."""
+    steps = served(trace.steps, trace.events)
     ops = trace.tables["ops"].join(
-        trace.events.filter(is_op()).select("event", "name"), on="event", how="inner"
+        trace.events.filter(is_op()).select("event", "name", _serving(steps)), on="event", how="inner"
     )
-    groups = ops.group_by(ARGUMENTS, maintain_order=True).agg("event")
+    groups = ops.group_by(*ARGUMENTS, "serving", maintain_order=True).agg("event")
     list_dtype = _usual_dtype(groups)
-    kindreds = [_evaluate(*row, list_dtype=list_dtype) for row in groups.select(ARGUMENTS).iter_rows()]
+    kindreds = [
+        _evaluate(*row, list_dtype=list_dtype, serving=None if step is None else steps[step])
+        for *row, step in groups.select(*ARGUMENTS, "serving").iter_rows()
+    ]
     kindred = np.full(trace.events.height, -1, np.int64)
     members = groups["event"]
     which = np.repeat(np.arange(groups.height), members.list.len().to_numpy())
     kindred[members.explode().drop_nulls().to_numpy() if groups.height else []] = which
     return kindreds, kindred
+
+
+def _serving(steps: list[EngineStep]) -> pl.Expr:
+    """The first step of an engine with the same requests; of calls alone whose cost depends on that."""
+    first = {step: i for i, step in reversed(list(enumerate(steps)))}
+    alike = pl.col("step").replace_strict([*range(len(steps))], [first[step] for step in steps], default=None)
+    names = [name for name, formula in formulas().items() if formula.family == SERVED]
+    attends = pl.col("name").is_in(names) | pl.col("name").str.starts_with("sglang_profiler::")
+    return (
+        pl.when(attends).then(alike).cast(pl.Int32).alias("serving")
+        if steps
+        else pl.lit(None, pl.Int32).alias("serving")
+    )
 
 
 def _evaluate(
@@ -90,12 +112,15 @@ def _evaluate(
     concrete: str | None,
     *,
     list_dtype: str,
+    serving: EngineStep | None = None,
 ) -> Kindred:
     if name is None or name in FREE or formula_of(name) is None:
         why = "a view, an allocation or a mere wrapper" if name in FREE else "no formula for this operator"
         return Kindred(name or "", dims, types, strides, None, why)
     try:
-        cost = cost_of(parse_call(name, dims, types, strides, concrete, list_dtype=list_dtype))
+        cost = cost_of(
+            parse_call(name, dims, types, strides, concrete, list_dtype=list_dtype, serving=serving)
+        )
     except NotRecordedError as missing:
         return Kindred(name, dims, types, strides, None, str(missing))
     return Kindred(name, dims, types, strides, cost, None)

@@ -9,6 +9,7 @@ bandwidth means that data were still in a cache.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -86,7 +87,15 @@ def formula_of(name: str) -> Formula | None:
     formula = _FORMULAS.get(name)
     if formula is None and name.startswith("triton_"):
         return _FORMULAS["triton"]
-    return formula
+    return formula or _wrapped(name)
+
+
+def _wrapped(name: str) -> Formula | None:
+    """SGLang's recorder of shapes names calls of aiter `sglang_profiler::<module>_<function>_<line>`."""
+    found = re.match(r"sglang_profiler::(\w+)_\d+$", name)
+    parts = found[1].split("_") if found else []
+    wrapped = (_FORMULAS.get("aiter::" + "_".join(parts[i:])) for i in range(1, len(parts)))
+    return next((formula for formula in wrapped if formula is not None), None)
 
 
 def formulas() -> dict[str, Formula]:

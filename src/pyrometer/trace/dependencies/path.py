@@ -46,9 +46,10 @@ IDLE, UNTRACED, LAUNCH, MEMCPY, DATA = (
 )
 
 
-def event_classes(trace: RankTrace, graph: Graph) -> IntArray:
+@kept
+def event_classes(trace: RankTrace) -> IntArray:
     """The class of every event that can stand on a critical path, as an index of `CLASSES`."""
-    events = trace.events
+    events, graph = trace.events, dependencies(trace)
     kind, device = pl.col("kind").cast(pl.String), len(graph.device) > 0
     call = kind.is_in([Kind.RUNTIME.value, Kind.DRIVER.value])
     kernel = kind == Kind.KERNEL.value
@@ -106,7 +107,7 @@ def path_pieces(trace: RankTrace) -> pl.DataFrame:
     """
     graph = dependencies(trace)
     pieces = path_walk(trace)
-    classes = event_classes(trace, graph)
+    classes = event_classes(trace)
     start, end, code, event = _merged(*_filled(graph, *_expand(graph, pieces, classes)))
     known = nullable(event)
     return pl.DataFrame(

@@ -9,6 +9,7 @@ import polars as pl
 from pyrometer.errors import IncomparableError
 from pyrometer.quantity import format_percent
 from pyrometer.trace.analysis.health import health
+from pyrometer.trace.difference.likeness import other_work, unlike
 from pyrometer.trace.difference.record import Difference
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.trace import RankTrace
@@ -24,17 +25,24 @@ COMPILED = r"CompiledFxGraph|Torch-Compiled Region|^triton_|^CompiledFunction"
 HOST_OPTIONS = ("with_stack", "record_shapes", "profile_memory")
 
 
-def compare_circumstances(a: RankTrace, b: RankTrace) -> list[Difference]:
+def compare_circumstances(a: RankTrace, b: RankTrace, *, anyway: bool = False) -> list[Difference]:
     """The circumstances that differ; those that `withhold` leave a description of changes but no verdict.
 
+    Args:
+        a: the baseline.
+        b: what is compared to it.
+        anyway: different programs are a difference that withholds the verdict, and are not refused.
+
     Raises:
-        IncomparableError: a side is empty, or the sides have next to no operator in common.
+        IncomparableError: a side is empty, or the sides are different programs.
     """
-    _refuse(a, b)
+    _refuse_empty(a, b)
     return [
+        *_programs(a, b, anyway=anyway),
         *_devices(a, b),
         *_jobs(a, b),
         *_shapes(a, b),
+        *_work(a, b),
         *_options(a, b),
         *_versions(a, b),
         *_compilation(a, b),
@@ -47,20 +55,52 @@ def is_compiled(trace: RankTrace) -> bool:
     return bool(trace.events["name"].str.contains(COMPILED).any())
 
 
-def _refuse(a: RankTrace, b: RankTrace) -> None:
+def _refuse_empty(a: RankTrace, b: RankTrace) -> None:
     for side, trace in (("a", a), ("b", b)):
         if not _has_work(trace) and not trace.of_kind(Kind.CPU_OP).height:
             raise IncomparableError(
                 f"trace {side} ({trace.info.path}) holds neither operators nor device work; record at least one step"
             )
+
+
+def _programs(a: RankTrace, b: RankTrace, *, anyway: bool) -> Iterator[Difference]:
+    what = _few_in_common(a, b) or unlike(a, b, compiled=(is_compiled(a), is_compiled(b)))
+    if what is None:
+        return
+    if not anyway:
+        raise IncomparableError(
+            f"the traces are of different programs: {what}; compare two traces of one program, or see both by "
+            "pyrometer trace --diff-anyway A B (diff_traces(a, b, anyway=True))"
+        )
+    yield Difference(
+        field="program",
+        a=a.info.path,
+        b=b.info.path,
+        message=f"different programs: {what}",
+        withholds=True,
+    )
+
+
+def _few_in_common(a: RankTrace, b: RankTrace) -> str | None:
     names = [set(trace.of_kind(Kind.CPU_OP)["name"].drop_nulls()) for trace in (a, b)]
     fewer = min(map(len, names))
     common = names[0] & names[1]
-    if fewer and len(common) < MIN_COMMON_OPS * fewer and is_compiled(a) == is_compiled(b):
-        only = [", ".join(sorted(side - common)[:3]) for side in names]
-        raise IncomparableError(
-            f"the traces are of different programs: operators differ ({only[0]} … against {only[1]} …), with {len(common)} "
-            "names in common; compare two traces of one program"
+    if not fewer or len(common) >= MIN_COMMON_OPS * fewer or is_compiled(a) != is_compiled(b):
+        return None
+    only = [", ".join(sorted(side - common)[:3]) for side in names]
+    return f"operators differ ({only[0]} … against {only[1]} …), with {len(common)} names in common"
+
+
+def _work(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
+    work = other_work(a, b, compiled=(is_compiled(a), is_compiled(b)))
+    if work is not None:
+        family, *calls = work
+        yield Difference(
+            field="work",
+            a=f"{calls[0]:.3g} per step",
+            b=f"{calls[1]:.3g} per step",
+            message=f"a step does other work: it calls {family} another number of times (depth, micro-batches)",
+            withholds=True,
         )
 
 

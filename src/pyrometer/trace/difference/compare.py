@@ -26,6 +26,7 @@ from pyrometer.trace.difference.record import (
     TimeChange,
     TraceDiff,
 )
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 SMALLEST_SHARE = 0.001
@@ -39,18 +40,19 @@ NOTE = (
 )
 
 
-def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
+def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = False) -> TraceDiff:
     """What changed from trace a to trace b; ratios are b/a, below 1 is faster.
 
     Args:
         a: the baseline.
         b: what is compared to it.
         top: how many changes to list of each sort.
+        anyway: describe also how different programs differ, without a verdict.
 
     Raises:
         IncomparableError: the traces are of different programs, or one is empty.
     """
-    differences = compare_circumstances(a, b)
+    differences = compare_circumstances(a, b, anyway=anyway)
     times = _step_times(a), _step_times(b)
     on_device = a.activity.has_device and b.activity.has_device
     step = change(*times)
@@ -82,7 +84,7 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
 
 
 def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
-    steps = trace.steps
+    steps = step_windows(trace)
     if not steps.height:
         return np.array([trace.activity.span_ns])
     lengths: npt.NDArray[np.int64] = (steps["end_ns"] - steps["start_ns"]).to_numpy()

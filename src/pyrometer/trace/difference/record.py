@@ -14,7 +14,7 @@ Status = Literal["common", "replaced", "added", "removed"]
 class Difference(Record, frozen=True, kw_only=True):
     """One circumstance in which the traces differ."""
 
-    field: Annotated[str, doc("device, world_size, shapes, options, versions, compilation, …")]
+    field: Annotated[str, doc("program, device, world_size, shapes, work, options, versions, compilation, …")]
     a: str
     b: str
     message: Annotated[str, doc("what it means for the comparison")]

@@ -59,11 +59,10 @@ class EngineStep(NamedTuple):
     @property
     def label(self) -> str:
         """A short name: `decode of 64`, `prefill of 2 (14,721 tokens)`."""
-        if self.kind == "mixed":
-            return f"prefill of {self.prefill.requests} ({self.prefill.queries:,} tokens) and decode of {self.decode.requests}"
-        if self.kind == "prefill":
-            return f"prefill of {self.prefill.requests} ({self.prefill.queries:,} tokens)"
-        return f"decode of {self.decode.requests}" if self.kind == "decode" else "execute_model"
+        tokens = f" ({self.prefill.queries:,} tokens)" if self.prefill.queries else ""
+        parts = [f"prefill of {self.prefill.requests}{tokens}"] if self.prefill.requests else []
+        parts += [f"decode of {self.decode.requests}"] if self.decode.requests else []
+        return " and ".join(parts) or "execute_model"
 
 
 def read_step(name: str) -> EngineStep | None:

@@ -87,6 +87,9 @@ TENSOR_CORES = (
 )
 """Kernels that run on matrix units: tensor cores of NVIDIA (MMA shapes, xmma, wgmma, nvjet), MFMA of AMD."""
 
+HAND_WRITTEN = r"^(?!\w*(simt|sgemm|dgemm))(_[a-z]\w*|[a-z]\w*_kernel(_\w*)?)$"
+"""Kernels called after functions of Python, as Triton calls them: their names do not say which units they use."""
+
 TF32 = r"(?i)tf32|s1688(?!.*(f16|bf16|h))|tensor16x8x8"
 """Of these the ones that round float32 operands to TF32."""
 
@@ -96,7 +99,7 @@ class KernelName(NamedTuple):
 
     short: str
     category: str
-    tensor_cores: bool
+    tensor_cores: bool | None  # None where a product's name does not say it
     tf32: bool
 
 
@@ -108,10 +111,16 @@ def read_name(name: str) -> KernelName:
     ('vectorized_elementwise_kernel<CUDAFunctor_add<float>>', 'elementwise')
     >>> read_name("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_32x6_nt_align4>(int)")[1:]
     ('gemm', True, True)
+    >>> read_name("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x256x128x1_swiglu").tensor_cores is None
+    True
     """
     category = next((label for label, pattern in _CATEGORIES if pattern.search(name)), "other")
-    matrix = category in {"gemm", "conv", "attention"} and bool(_TENSOR_CORES.search(name))
-    return KernelName(shorten(name), category, matrix, matrix and bool(_TF32.search(name)))
+    multiplies = category in {"gemm", "conv", "attention"}
+    matrix = multiplies and bool(_TENSOR_CORES.search(name))
+    unknown = multiplies and not matrix and bool(_HAND_WRITTEN.match(name))
+    return KernelName(
+        shorten(name), category, None if unknown else matrix, matrix and bool(_TF32.search(name))
+    )
 
 
 _CATEGORIES = tuple(
@@ -119,6 +128,7 @@ _CATEGORIES = tuple(
     for label, pattern in CATEGORIES
 )
 _TENSOR_CORES = re.compile(TENSOR_CORES)
+_HAND_WRITTEN = re.compile(HAND_WRITTEN)
 _TF32 = re.compile(TF32)
 
 _NOISE = re.compile(r"^(?:void |std::enable_if<[^>]*>::type )|\(anonymous namespace\)::")

@@ -21,8 +21,9 @@ from pyrometer.trace.reading.decoding import (
     is_short,
     trailing_from,
 )
+from pyrometer.trace.reading.effort import Effort
 from pyrometer.trace.reading.repair_log import RepairLog
-from pyrometer.trace.reading.salvage import Salvage, Taken
+from pyrometer.trace.reading.salvage import Damage, Salvage, Taken, find_start, is_gap
 from pyrometer.trace.reading.scanned import ScannedEvents
 from pyrometer.trace.reading.scanning import TS, scan
 from pyrometer.trace.reading.shapes import Event, ExactEvent
@@ -39,6 +40,7 @@ _WINDOW = 1 << 16
 _CANDIDATES = (1, 2, 3, 4, 8, 16, 32, 64)  # objects inside one event's arguments may look like events
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _DEEPEST = 3
+_LONGEST_START = 256
 
 
 class Batch(NamedTuple):
@@ -70,7 +72,7 @@ class Document:
         self.num_events = 0
         self.num_bytes = 0
         self._blocks = iter(blocks)
-        self._repair_log = repair_log
+        self._damage = Damage(repair_log, Effort())
         self._chunk_bytes = chunk_bytes
         self._shape: Shape = Event
         self._start: IntArray = np.empty(0, dtype=np.int64)
@@ -79,10 +81,13 @@ class Document:
         """The events, chunk by chunk."""
         text = self._read_head()
         offset = self.num_bytes - len(text)
+        earned = offset
         wanted = self._chunk_bytes
         while self.has_events and not self.closed:
             text, final = self._more(text, wanted)
             self.num_bytes = offset + len(text)
+            self._damage.effort.earn(offset + len(text) - earned)
+            earned = offset + len(text)
             taken = self._take(text, offset, final=final)
             self.num_events += len(taken.events)
             if taken.events:
@@ -90,13 +95,14 @@ class Document:
             self.closed = taken.ended
             wanted = self._chunk_bytes if taken.used else 2 * len(text)  # an event longer than a chunk
             text, offset = text[taken.used :], offset + taken.used
+            if not (taken.used or final) and is_gap(text):
+                text = self._skip_gap(text, offset)
+                offset, wanted = self.num_bytes - len(text), self._chunk_bytes
             if final:
                 self.cut_at = offset if taken.cut else None
                 break
         if self.closed:
-            rest = b"".join(self._blocks)
-            self.num_bytes += len(rest)
-            self.tail = text + rest
+            self.tail = text + self._read_rest()
 
     def _more(self, text: bytes, wanted: int) -> tuple[bytes, bool]:
         """Read on, by one block at least; also gives whether the file is at its end."""
@@ -107,6 +113,28 @@ class Document:
             size += len(block)
             if not block or size >= wanted:
                 return b"".join(blocks), not block
+
+    def _skip_gap(self, text: bytes, offset: int) -> bytes:
+        """Read on to where an event may begin, keeping nothing of what lies before."""
+        self._damage.repair_log.note("garbage", lost=1, byte=offset)
+        while True:
+            start = find_start(text)
+            if start is not None:
+                return text[start:]
+            block = next(self._blocks, b"")
+            if not block:
+                return b""
+            self.num_bytes += len(block)
+            text = text[-_LONGEST_START:] + block
+
+    def _read_rest(self) -> bytes:
+        """What follows the events, as far as it may hold keys of a trace."""
+        rest = bytearray()
+        for block in self._blocks:
+            self.num_bytes += len(block)
+            if len(rest) <= LONGEST_HEAD:
+                rest += block
+        return bytes(rest)
 
     def _read_head(self) -> bytes:
         """Take the text up to the events, which may be a bare list."""
@@ -148,9 +176,7 @@ class Document:
             return Taken(ScannedEvents(scanned, np.arange(len(scanned))), scanned.used, ended=scanned.ended)
         taken = self._decode(text, skipped, final=final)
         if taken is None:
-            taken = Salvage(
-                text, offset=offset, final=final, shape=self._shape, repair_log=self._repair_log
-            ).run()
+            taken = Salvage(text, offset=offset, final=final, shape=self._shape, damage=self._damage).run()
         times = [event.ts for event in taken.events]
         if self._shape is Event and too_coarse(times):
             self._shape = ExactEvent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +25,11 @@ LAUNCHED = "launched"
 LINKED = ("correlation", "external", "device", "stream")
 """Arguments that `events` holds itself."""
 
+SIZE = re.compile(r"(?i)(?:^|[ _(])(?:num|n)?(?:bytes|size)(?:$|[ _)])")
+"""Keys under which the size of a copy stands, where it is not `bytes`."""
+
+MOST_BYTES = 2**62
+
 Lists = Mapping[str, Sequence[Any]]
 """Decoded arguments, by the name of their field."""
 
@@ -43,6 +49,17 @@ def types_of(table: str) -> dict[str, Any]:
 def _lists(args: Sequence[msgspec.Struct], shape: type[msgspec.Struct]) -> Lists:
     fields = zip(*map(msgspec.structs.astuple, args), strict=True)
     return dict(zip(shape.__struct_fields__, fields, strict=True))
+
+
+def _sizes_by_other_keys(sizes: pl.Series, events: Sequence[AnyEvent]) -> pl.Series:
+    """The same, and what a vendor wrote under another key, such as `size` or `transfer_bytes`."""
+    known: list[int | None] = sizes.to_list()
+    unsized = sizes.is_null().arg_true().to_list()
+    texts, _ = arguments.readable([events[i].args for i in unsized])
+    for i, text in zip(unsized, texts, strict=True):
+        said = (value for key, value in msgspec.json.decode(text).items() if SIZE.search(key))
+        known[i] = next((value for value in said if type(value) is int and 0 <= value < MOST_BYTES), None)
+    return pl.Series(sizes.name, known, dtype=sizes.dtype)
 
 
 class Details:
@@ -71,6 +88,8 @@ class Details:
         else:
             table = arguments.TABLE_OF.get(kind)
             columns = self._columns(shape, events, types_of(table or LAUNCHED))
+            if table == "copies" and columns["bytes"].null_count():
+                columns = {**columns, "bytes": _sizes_by_other_keys(columns["bytes"], events)}
             if table is not None:
                 self._append(table, columns, rows)
             elif "kernel" in columns:

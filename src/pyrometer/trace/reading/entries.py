@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import Kind, kind_of
+from pyrometer.trace.kinds import KIND_OF_NAME, Kind, kind_of
 from pyrometer.trace.reading.decoding import AnyEvent
 from pyrometer.trace.reading.scanned import ScannedEvents
 from pyrometer.trace.reading.scanning import DUR, NAME, NAMES, SORT, TS
@@ -45,6 +45,7 @@ class Sorts(dict[_Key, int]):
         self.tracks: list[int] = []
         self.categories: list[str | None] = []
         self.phases: list[str] = []
+        self.by_name: list[int] = []  # those in which only the name tells the kind
 
     def __missing__(self, key: _Key) -> int:
         ph, category, pid, tid = key
@@ -57,6 +58,8 @@ class Sorts(dict[_Key, int]):
         self.tracks.append(-1 if role in {METADATA, PAIR} else self._tracks[pid, tid])
         self.categories.append(category)
         self.phases.append(ph)
+        if ph == "X" and (category or "").lower() in KIND_OF_NAME:
+            self.by_name.append(self[key])
         return self[key]
 
 
@@ -114,6 +117,8 @@ def to_entries(
     if len(instants):
         is_memory = [events[i].name == MEMORY_NAME for i in instants.tolist()]
         roles[instants[is_memory]] = MEMORY
+    for i in np.flatnonzero(np.isin(found, sorts.by_name)).tolist() if sorts.by_name else ():
+        roles[i] = KINDS.index(kind_of(events[i].cat, events[i].name))
     order = np.argsort(roles, kind="stable")
     if len(events) > 1:
         events = itemgetter(*order.tolist())(events)
@@ -129,6 +134,11 @@ def _sorted(events: ScannedEvents, sorts: Sorts) -> Entries:
     roles = np.array(sorts.roles, dtype=np.uint8)[found]
     is_memory = np.array([*(name == MEMORY_NAME for name in scan.tables[NAMES]), False])
     roles[(roles == INSTANT) & is_memory[scan.fields[NAME]]] = MEMORY  # -1 is no name, and last
+    for i in np.flatnonzero(np.isin(found, sorts.by_name)).tolist() if sorts.by_name else ():
+        name = scan.fields[NAME, i]
+        roles[i] = KINDS.index(
+            kind_of(sorts.categories[found[i]], scan.tables[NAMES][name] if name >= 0 else None)
+        )
     order = np.argsort(roles, kind="stable")
     return Entries(
         ScannedEvents(scan, order),

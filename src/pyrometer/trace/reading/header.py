@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+import polars as pl
 
 from pyrometer.trace.info import DeviceInfo, ProcessGroup
 from pyrometer.trace.reading.decoding import DECODE_ERRORS, decoder, is_short
@@ -157,6 +158,15 @@ def _devices(header: Mapping[str, Any]) -> list[DeviceInfo]:
     listed = header.get("deviceProperties")
     mappings = [_mapping(one) for one in listed] if isinstance(listed, list) else []
     return [_device(mapping, i, is_amd=is_amd) for i, mapping in enumerate(mappings)]
+
+
+def name_devices(devices: list[DeviceInfo], events: pl.DataFrame) -> list[DeviceInfo]:
+    """The devices, and where the header names none, their family, as the categories of the events tell it."""
+    if any(device.name for device in devices) or not events["cat"].unique().str.contains(r"(?i)^mtia_").any():
+        return devices
+    ids = {device.id for device in devices} | set(events["device"].drop_nulls().unique().to_list()) or {0}
+    held = {device.id: device for device in devices}
+    return [msgspec.structs.replace(held.get(i, DeviceInfo(id=i)), name="MTIA") for i in sorted(ids)]
 
 
 def _device(one: Mapping[str, Any], i: int, *, is_amd: bool) -> DeviceInfo:

@@ -15,7 +15,7 @@ from pyrometer.errors import InputError
 from pyrometer.trace.info import RankInfo
 from pyrometer.trace.reading.chunks import CHUNK_BYTES, Document
 from pyrometer.trace.reading.collector import Collector
-from pyrometer.trace.reading.header import describe, rank_of, read_header
+from pyrometer.trace.reading.header import describe, name_devices, rank_of, read_header
 from pyrometer.trace.reading.mistaken import WANTED
 from pyrometer.trace.reading.ranks import FROM_FILE, FROM_ORDER
 from pyrometer.trace.reading.repair_log import RepairLog
@@ -50,6 +50,8 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
         rank = rank_of(header)
         tables = collector.tables(rank or 0)
     _refuse_other_list(path, document, tables, repair_log.num_lost)
+    described = describe(header)
+    described["devices"] = name_devices(described["devices"], tables["events"])
     info = RankInfo(
         rank=rank or 0,
         rank_from=FROM_ORDER if rank is None else FROM_FILE,
@@ -59,7 +61,7 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
         num_lost_events=repair_log.num_lost,
         repaired=repair_log.repairs(),
         unknown_categories=dict(collector.unknown_categories),
-        **describe(header),
+        **described,
     )
     return Loaded(info, tables)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,10 +24,12 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
     if not given:
         raise InputError("no trace files given; pass a file, a folder of them or a pattern")
-    found: dict[Path, Path] = {}
+    found: dict[str, Path] = {}
     for one in given:
         for path in _files(Path(one).expanduser()):
-            found.setdefault(path.resolve(), path)
+            found.setdefault(
+                os.path.realpath(path), path
+            )  # unlike `resolve`, takes a link that leads to itself
     for path in found.values():
         if path.is_fifo() or path.is_char_device():
             raise InputError(

@@ -21,6 +21,7 @@ from pyrometer.trace.reading.decoding import (
     is_short,
     trailing_from,
 )
+from pyrometer.trace.reading.effort import DECODED, Effort
 from pyrometer.trace.reading.mending import Mended, attempts, event_keys
 from pyrometer.trace.reading.repair_log import RepairLog
 
@@ -38,7 +39,26 @@ LOOK_AHEAD = 4
 INCOMPLETE, DAMAGED = -1, -2
 _WINDOW = 1 << 14
 
-LONGEST_EVENT = 1 << 26
+LONGEST_EVENT = 1 << 24
+
+LONGEST_GAP = 1 << 20
+"""Text in which no event begins is passed over once it is this long."""
+
+
+def find_start(text: bytes) -> int | None:
+    """Where an event begins, or the list ends, behind the first byte of a text."""
+    match = _START.search(text, 1)
+    if match is not None:
+        return match.end()
+    match = _END_OF_LIST.search(text, 1)
+    return None if match is None else match.start(1)
+
+
+def is_gap(text: bytes) -> bool:
+    """Whether text that nothing could be taken of need not wait for more of it."""
+    return len(text) > LONGEST_EVENT or (
+        len(text) > LONGEST_GAP and _START.match(text) is None and find_start(text) is None
+    )
 
 
 class Taken(NamedTuple):
@@ -48,6 +68,13 @@ class Taken(NamedTuple):
     used: int  # bytes; the rest belongs to what follows
     ended: bool  # the list of events was closed at `used`
     cut: bool = False  # the text ends inside an event
+
+
+class Damage(NamedTuple):
+    """What the stretches of one file have in common."""
+
+    repair_log: RepairLog
+    effort: Effort
 
 
 class _Piece(NamedTuple):
@@ -63,15 +90,16 @@ class Salvage:
         offset: of its first byte in the file.
         final: no text follows.
         shape: of events.
-        repair_log: where damage is counted.
+        damage: where it is counted, and how much work it may still cost.
     """
 
-    def __init__(self, text: bytes, *, offset: int, final: bool, shape: Shape, repair_log: RepairLog) -> None:
+    def __init__(self, text: bytes, *, offset: int, final: bool, shape: Shape, damage: Damage) -> None:
         self.text = text
         self.offset = offset
         self.final = final
         self.shape = shape
-        self.repair_log = repair_log
+        self.repair_log, self.effort = damage
+        self._in_vain = 0.0
         matches = list(_START.finditer(text))
         self.starts = [match.end() for match in matches]
         self.ends = [match.start() + (match[1] not in (None, b",")) for match in matches]
@@ -129,6 +157,7 @@ class Salvage:
     def _event(self, i: int) -> _Piece | None:
         """Read the event at a start; None where the text ends inside it."""
         at = self.starts[i]
+        self._in_vain = 0.0
         try:
             return _Piece(decoder(self.shape).decode(self.text[at : self.ends[i + 1]]), self.ends[i + 1])
         except DECODE_ERRORS:
@@ -148,6 +177,7 @@ class Salvage:
         return self._lost(i, closing.start(1)) if closing else None
 
     def _lost(self, i: int, end: int) -> _Piece:
+        self.effort.spend(self._in_vain)
         self.repair_log.note("unreadable_event", lost=1, byte=self.offset + self.starts[i])
         return _Piece(None, end)
 
@@ -162,12 +192,15 @@ class Salvage:
                 end = trailing_from(error)
                 if end is not None:
                     return at + end
+                self._in_vain += len(piece) * DECODED
                 if not is_short(error):
                     return DAMAGED
             else:
                 return at + len(piece)
             if at + window >= len(self.text):
                 return INCOMPLETE
+            if self.effort.is_spent:
+                return DAMAGED
             window *= 4
 
     def _is_short_of_text(self, i: int) -> bool:
@@ -196,6 +229,8 @@ class Salvage:
     def _mend(self, piece: bytes, at: int, *, insert: bool) -> _Piece | None:
         """Take the first way to mend an event that swallows none of its keys, or the one that swallows fewest."""
         text = piece.rstrip(b", \t\r\n")
+        if not self.effort.allows(len(text), self._in_vain):
+            return None
         wanted = event_keys(text)
         best: tuple[Mended, Loose] | None = None
         for mended in attempts(text, insert=insert):
@@ -205,6 +240,7 @@ class Salvage:
                 if mended.keys >= wanted:
                     break
         if best is None:
+            self._in_vain += len(text)
             return None
         mended, event = best
         codes = mended.codes | ({"wrong_type"} if event.misfits else set())

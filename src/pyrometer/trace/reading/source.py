@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from errno import ELOOP
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -123,6 +124,10 @@ def _open(path: Path) -> BinaryIO:
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; pass a trace file, a folder of them or a pattern") from error
     except OSError as error:
+        if error.errno == ELOOP:
+            raise InputError(
+                f"{path}: a symbolic link that leads to itself; pass the file it should lead to"
+            ) from error
         raise InputError(f"{path}: cannot be read ({error.strerror}); pass a file that can") from error
 
 

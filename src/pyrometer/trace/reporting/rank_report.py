@@ -11,6 +11,7 @@ import polars as pl
 
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.bounds import Bounds, bounds
 from pyrometer.trace.analysis.breakdown import Parts, StepBreakdown, StreamBreakdown, breakdown
 from pyrometer.trace.analysis.call_tree import call_tree
 from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
@@ -109,6 +110,7 @@ class RankReport(Record, frozen=True, kw_only=True):
     phases: Phases
     call_tree: Annotated[list[TreeNode], doc("merged by path; small nodes put together")] = []
     critical_path: CriticalPath
+    bounds: Annotated[Bounds, doc("what would help most, resource by resource")] = Bounds()
     recoverable: Annotated[list[Recoverable], doc("largest predicted gains first, none counted twice")] = []
     top_kernels: list[KernelTotal] = []
     kernels: KernelSummary
@@ -175,6 +177,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         phases=phases(trace),
         call_tree=rows(call_tree(trace, min_share=SMALLEST_NODE), TreeNode, MOST_NODES),
         critical_path=critical_path(trace),
+        bounds=bounds(trace),
         recoverable=largest_gains(trace),
         top_kernels=top_kernels(trace),
         kernels=kernel_summary(trace),

@@ -133,6 +133,7 @@ class MatrixProduct(Record, frozen=True, kw_only=True):
     calls: int
     time_ns: int
     tensor_core_ns: Annotated[int, doc("of that, in kernels that use matrix units")]
+    unknown_core_ns: Annotated[int, doc("of that, in kernels whose names do not say")] = 0
     eligible: Annotated[bool, doc("the device's matrix units take this type")]
     reason: Annotated[str | None, doc("why they are not used, or not at full speed")] = None
     odd_size: Annotated[int | None, doc("size that lies innermost in memory and is no multiple")] = None

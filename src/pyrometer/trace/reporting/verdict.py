@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, counted, format_percent, format_seconds, significant
 from pyrometer.record import Record, doc
-from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.analysis.bounds import MOSTLY, Bound, Bounds, Resource
 from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.totals import LineTotal
 
-Bound = Literal[
-    "compute",
-    "communication",
-    "copies",
-    "synchronisation",
-    "data",
-    "host",
-    "operators",
-    "python",
-    "unrecorded",
-]
-
-OF_DEVICES: dict[Bound, tuple[str, ...]] = {
+PARTS: dict[Bound, tuple[str, ...]] = {
     "compute": ("compute",),
-    "communication": ("exposed_comm",),
-    "copies": ("exposed_memcpy", "memset"),
-    "synchronisation": ("sync",),
-    "data": ("data",),
-    "host": ("runtime", "host", "other"),
-    "unrecorded": ("idle",),
-}
-"""What bounds a program with a device: the class to which the largest part of its time goes."""
-
-OF_HOSTS: dict[Bound, tuple[str, ...]] = {
     "communication": ("exposed_comm",),
     "data": ("data",),
     "operators": ("runtime", "host", "sync"),
     "python": ("other",),
-    "unrecorded": ("idle",),
 }
-"""The same without device work."""
+"""The parts of the breakdown that are told of a resource; of all others what the time would be without them is told."""
 
 DOMINANT = 0.3
 """Of the span, from which on one operator or function is named as what takes most of it."""
@@ -57,24 +34,51 @@ EXPOSED = 0.1
 NOTHING_HIDDEN = 0.001
 """Of communication, below which none of it is hidden."""
 
-REMOVABLE = frozenset({"data", "copy", "collective", "launch", "sync", "gap"})
+REMOVABLE = frozenset({"data", "copy", "collective", "launch", "sync"})
 """Gains from what need not be there at all; of operators and lines only a supposed speed-up is known."""
 
 WORTH_SAYING = 0.95
 """A predicted ratio below this is told in the sentence itself."""
 
+WORTH_A_WORD = 0.99
+"""Of a balanced run, what a resource must at least bring to be named."""
+
 SENTENCES: dict[Bound, str] = {
     "compute": "compute-bound: kernels run {share} of the time",
     "communication": "communication-bound: {share} of the time goes to communication that nothing hides",
     "copies": "copy-bound: {share} of the time goes to copies and fills that nothing hides",
-    "synchronisation": "synchronisation-bound: {share} of the time the host waits for a device that has run dry",
+    "synchronisation": "synchronisation-bound: {share} of the time goes because the host waits for the device",
     "data": "data-bound: {share} of the time the step waits for its data",
-    "host": "host-bound: {share} of the traced span the device waits while the host runs Python, operators or launches",
+    "host": "host-bound: {share} of the traced span the device waits for the host",
     "operators": "operators take {share} of the time",
     "python": "Python-bound: {share} of the time runs Python outside of operators",
-    "unrecorded": "nothing was recorded for {share} of the time",
+    "unrecorded": "nothing recorded explains {share} of the time",
+    "balanced": "balanced: nothing alone holds it up",
 }
 
+WITHOUT: dict[Resource, str] = {
+    "compute": "its kernels",
+    "communication": "communication",
+    "copies": "copies",
+    "synchronisation": "waiting for the device",
+    "data": "data loading",
+    "host": "the host's work",
+    "operators": "operators",
+    "python": "Python",
+    "unrecorded": "what was not recorded",
+}
+
+WHOLE: dict[str, Bound] = {"data": "data", "collective": "communication"}
+"""Gains that are all of a resource: where it bounds, its share has said as much."""
+
+HOST_WORK = {
+    "host_op": "operators",
+    "python": "Python",
+    "launch": "launches",
+    "runtime": "runtime calls",
+    "untraced": "what was not recorded",
+}
+"""What of the critical path is the host's own work."""
 
 NOTHING = "nothing to time was recorded: neither operators nor device work of any length"
 
@@ -83,10 +87,15 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
     """What one rank's trace comes down to."""
 
     rank: int
-    bound: Annotated[Bound, doc("class with the largest part of the time")]
+    bound: Annotated[Bound, doc("what would help most, by replay; see `bounds`")]
     share: Annotated[
-        float, doc("of the span; of a step where the share of data is known without the profiler")
+        float,
+        doc(
+            "of the span that it takes; of the host, copies, waits and balanced runs, that would go without; of a step where the "
+            "share of data is known without the profiler"
+        ),
     ]
+    ratio: Annotated[Ratio, doc("new over old span, if all that bounds took no time, by replay")] = 1.0
     sentence: Annotated[str, doc("for people")]
     recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
@@ -111,35 +120,79 @@ def judge(
     """
     if not report.span_ns:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
-    bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0, data_share=data_share)
+    found = report.bounds if data_share is None else report.bounds.having_data(data_share)
+    bound, ratio = found.bound, found.free_ratio
+    share = _share(report, found, data_share)
     promises = [
         SENTENCES[bound].format(share=format_percent(share)),
-        _most(report, bound, busiest),
+        _both(found) if bound == "balanced" else _most(report, bound, busiest),
         _in_the_open(report),
     ]
-    if bound != "unrecorded":
-        promises.append(_promise(report, data_share))
+    if bound not in {"unrecorded", "balanced"}:
+        promises.append(_promise(report, bound, data_share))
     return TraceVerdict(
         rank=report.rank,
         bound=bound,
         share=share,
+        ratio=ratio,
         sentence="; ".join(filter(None, promises)),
         recoverable=report.recoverable[:3],
     )
 
 
+def _share(report: RankReport, found: Bounds, data_share: Ratio | None) -> Ratio:
+    """What the bound takes of the time."""
+    parts = report.breakdown_ns
+    if found.bound == "unrecorded":
+        return found.unexplained if found.unexplained > MOSTLY else parts.idle / parts.total_ns
+    if found.bound == "data" and data_share is not None:
+        return data_share
+    if found.bound not in PARTS:
+        return 1 - found.free_ratio
+    taken: int = sum(getattr(parts, name) for name in PARTS[found.bound])
+    rest = parts.total_ns - parts.data
+    return taken / parts.total_ns if data_share is None or not rest else (1 - data_share) * taken / rest
+
+
+def _both(found: Bounds) -> str:
+    """What the two largest resources would bring, were they free."""
+    largest = [
+        f"without {WITHOUT[free.resource]} {significant(1 / free.free_ratio)}× faster"
+        for free in found.resources[:2]
+        if free.free_ratio < WORTH_A_WORD
+    ]
+    return " and ".join(largest)
+
+
 def _most(report: RankReport, bound: Bound, busiest: Busiest | None) -> str:
     """What takes most of the time that bounds, where one function or operator does; empty for all else."""
-    if bound == "data":
-        loading = _in(report.critical_path.loading)
-        return loading and f"loading is mostly {loading}"
     if bound == "python" and busiest is not None and busiest.share >= DOMINANT:
         return f"{format_percent(busiest.share)} {_in(busiest.where)}"
-    if bound in {"compute", "operators"}:
-        return _largest_op(report) or _largest_line(report)
-    if bound == "synchronisation":
-        return _longest_wait(report)
-    return _largest_line(report) if bound == "python" else ""
+    told = LARGEST.get(bound)
+    return told(report) if told is not None else ""
+
+
+def _loading(report: RankReport) -> str:
+    loading = _in(report.critical_path.loading)
+    return loading and f"loading is mostly {loading}"
+
+
+def _host_work(report: RankReport) -> str:
+    """What of the host's work lies longest on the critical path, and where most of that is."""
+    path = report.critical_path
+    kind = max(HOST_WORK, key=lambda name: path.by_class.get(name, 0))
+    text = f"most of its work is {HOST_WORK[kind]}"
+    if kind == "untraced":
+        stacks = path.by_class.get("python", 0) > 0
+        return text if stacks else f"{text}: with_stack=True records Python"
+    if kind == "launch" and report.launches.device is not None and report.launches.device.launches_per_step:
+        per_step = report.launches.device.launches_per_step
+        return f"{text}, {counted(per_step, 'launch')} per step"
+    op = next((op for op in path.by_op if op.class_name == kind), None)
+    if op is None:
+        return text
+    name = "" if kind == "python" else op.name
+    return f"{text}, the longest {f'{name} {_in(op.where)}'.strip()}" if name or op.where.file else text
 
 
 def _in_the_open(report: RankReport) -> str:
@@ -175,9 +228,31 @@ def _largest_line(report: RankReport) -> str:
     return f"{format_percent(share)} {place}" if DOMINANT <= share <= 1 and place else ""
 
 
+def _waited_in(report: RankReport) -> str:
+    return f"mostly in {wait}" if (wait := _longest_wait(report)) else ""
+
+
+def _waiting(report: RankReport) -> str:
+    """Where the host waits for what was not recorded."""
+    is_long = report.breakdown_ns.sync >= DOMINANT * report.span_ns
+    return f"the host waits in {wait}" if is_long and (wait := _longest_wait(report)) else ""
+
+
 def _longest_wait(report: RankReport) -> str:
     longest = max(report.sync_points, key=lambda point: point.total_ns, default=None)
-    return "" if longest is None else f"mostly in {longest.name} {_in(longest.where)}".rstrip()
+    return "" if longest is None else f"{longest.name} {_in(longest.where)}".rstrip()
+
+
+LARGEST: dict[Bound, Callable[[RankReport], str]] = {
+    "compute": lambda report: _largest_op(report) or _largest_line(report),
+    "operators": lambda report: _largest_op(report) or _largest_line(report),
+    "python": _largest_line,
+    "data": _loading,
+    "host": _host_work,
+    "synchronisation": _waited_in,
+    "unrecorded": _waiting,
+}
+"""What takes most of what bounds, in words."""
 
 
 def _in(place: Place | LineTotal) -> str:
@@ -185,12 +260,12 @@ def _in(place: Place | LineTotal) -> str:
     return "" if place.file is None else f"in {place.function} ({place.file.rpartition('/')[2]}:{place.line})"
 
 
-def _promise(report: RankReport, data_share: Ratio | None) -> str:
-    """The largest gain from what can be removed; of data the measured one, where there is one."""
+def _promise(report: RankReport, bound: Bound, data_share: Ratio | None) -> str:
+    """The largest gain from what can be removed and was not told yet; of data the measured one, where there is one."""
     gains = [
         (gain.ratio if gain.kind != "data" or data_share is None else 1 - data_share, gain.name)
         for gain in report.recoverable
-        if gain.kind in REMOVABLE
+        if gain.kind in REMOVABLE and WHOLE.get(gain.kind) != bound
     ]
     ratio, name = min(gains, key=lambda gain: gain[0], default=(1.0, ""))
     return f"without {name}, {significant(1 / ratio)}× faster" if 0 < ratio < WORTH_SAYING else ""
@@ -213,30 +288,3 @@ def _critical_rank(reports: Sequence[RankReport], job: Job | None) -> RankReport
     """The rank that the others wait for, or else the first."""
     late = job.stragglers[0].rank if job is not None and job.stragglers else None
     return next((report for report in reports if report.rank == late), reports[0])
-
-
-def bound_of(parts: Parts, *, has_device: bool, data_share: Ratio | None = None) -> tuple[Bound, float]:
-    """The class with the largest part, and its share; the share of data as it was measured, where it was.
-
-    >>> bound_of(Parts(compute=3, exposed_memcpy=2, memset=2), has_device=True)
-    ('copies', 0.5714285714285714)
-    """
-    shares = shares_of(parts, has_device=has_device, data_share=data_share)
-    bound = max(shares, key=lambda name: shares[name])
-    return bound, shares[bound]
-
-
-def shares_of(parts: Parts, *, has_device: bool, data_share: Ratio | None = None) -> dict[Bound, float]:
-    """What each class takes of the traced time; or of a step, where the share of data is known without the profiler.
-
-    >>> shares_of(Parts(host=3, other=1, data=12), has_device=False, data_share=0.5)["operators"]
-    0.375
-    """
-    classes = OF_DEVICES if has_device else OF_HOSTS
-    sums = {bound: sum(getattr(parts, name) for name in names) for bound, names in classes.items()}
-    rest = parts.total_ns - parts.data
-    if data_share is None or not rest:
-        return {bound: ns / max(parts.total_ns, 1) for bound, ns in sums.items()}
-    return {
-        bound: data_share if bound == "data" else (1 - data_share) * ns / rest for bound, ns in sums.items()
-    }

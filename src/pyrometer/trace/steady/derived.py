@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -44,16 +45,33 @@ def _moved_bounds(frame: pl.DataFrame, cut: Intervals) -> pl.DataFrame:
 
 
 def between(trace: RankTrace, low: int, high: int) -> RankTrace:
-    """The same record, of which only the span from one moment to another counts."""
+    """The same record, of which only the span from one moment to another counts: device work is cut off at both."""
+    low = min(max(low, trace.activity.start_ns), trace.activity.end_ns)
+    high = min(max(high, low), trace.activity.end_ns)
     steps = trace.steps.with_columns(
         start_ns=pl.col("start_ns").clip(low, high), end_ns=pl.col("end_ns").clip(low, high)
     ).filter(pl.col("end_ns") > pl.col("start_ns"))
     return dataclasses.replace(
         trace,
+        tables=_clipped(trace, low, high),
         results={},
         window=(low, high),
         known_steps=steps.with_columns(step=pl.int_range(pl.len(), dtype=pl.Int32)),
     )
+
+
+def _clipped(trace: RankTrace, low: int, high: int) -> Mapping[str, pl.DataFrame]:
+    """The tables with device work that lies within a span: work that waits for nothing in it must not begin before it."""
+    events = trace.tables["events"]
+    outside = is_kind(*DEVICE_WORK) & ((pl.col("start_ns") < low) | (pl.col("end_ns") > high))
+    if not events.select(outside.any()).item():
+        return trace.tables
+    bounds = [
+        pl.when(outside).then(pl.col(name).clip(low, high)).otherwise(name) for name in ("start_ns", "end_ns")
+    ]
+    clipped = events.with_columns(bounds).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
+    order = np.argsort(clipped["start_ns"].to_numpy(), kind="stable")
+    return _only({**trace.tables, "events": clipped}, order)
 
 
 def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
@@ -74,7 +92,7 @@ def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
     keep = np.where(is_work.to_numpy(), belongs, started | (events["end_ns"] > host_end).to_numpy())
     captured = events.select(is_kind(Kind.CAPTURED)).to_series().to_numpy()
     keep = np.where(captured, _above(trace.links.above, is_work.to_numpy() & keep), keep)
-    tables = _only(trace, np.flatnonzero(keep))
+    tables = _only(trace.tables, np.flatnonzero(keep))
     begins = pl.when(is_kind(*DEVICE_WORK)).then("start_ns").otherwise(pl.col("start_ns").clip(host_end))
     tables["events"] = tables["events"].with_columns(start_ns=begins)
     tables["events"] = tables["events"].with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
@@ -92,11 +110,11 @@ def _above(above: IntArray, wanted: Mask) -> Mask:
     return found
 
 
-def _only(trace: RankTrace, rows: IntArray) -> dict[str, pl.DataFrame]:
-    """The tables of some events, which are numbered anew."""
-    place = positions(rows, trace.tables["events"].height)
-    tables = dict(trace.tables)
-    for name, table in trace.tables.items():
+def _only(whole: Mapping[str, pl.DataFrame], rows: IntArray) -> dict[str, pl.DataFrame]:
+    """The tables of some events, which are numbered anew in the order given."""
+    place = positions(rows, whole["events"].height)
+    tables = dict(whole)
+    for name, table in whole.items():
         if name != "events" and "event" in table.columns:
             number = nullable(place[row_numbers(table["event"])])
             tables[name] = table.with_columns(event=number).filter(pl.col("event").is_not_null())
@@ -104,6 +122,6 @@ def _only(trace: RankTrace, rows: IntArray) -> dict[str, pl.DataFrame]:
         above = tables["captured"]["above"].to_numpy()
         moved_up = pl.Series(place[above], dtype=pl.Int64)  # the last place is that of none
         tables["captured"] = tables["captured"].with_columns(above=moved_up)
-    events = trace.tables["events"][rows]
+    events = whole["events"][rows]
     tables["events"] = events.with_columns(event=pl.int_range(pl.len(), dtype=pl.UInt32))
     return tables

@@ -2,8 +2,7 @@
 
 A call of the runtime or driver counts where no device does anything meanwhile and it takes at least `LONG_NS`, if
 
-- it launches a kernel that was not launched before, or is the first of its name, and takes `OUTLIER` times the median
-  of its name; or
+- it takes `OUTLIER` times the median of its name, and is no launch, or the first of its name or of the kernel; or
 - it sets something up: it neither launches, copies, records nor waits; and such calls come at the start, not in
   at least half of the steps, nor as often in the second half of the launches as in the first.
 
@@ -126,10 +125,8 @@ def _outliers(calls: pl.DataFrame, trace: RankTrace) -> pl.DataFrame:
     is_first = pl.int_range(pl.len()).over("name") == 0
     is_new = pl.col("kernel").is_not_null() & (pl.int_range(pl.len()).over("kernel") == 0)
     slow = (pl.col("alone_ns") >= LONG_NS) & (pl.col("dur_ns") >= OUTLIER * pl.col("usual_ns").clip(1))
-    first = named.with_columns(is_first=is_first, is_new=is_new).filter(
-        slow & pl.when("launches").then(pl.col("is_new") | pl.col("is_first")).otherwise("is_first")
-    )
-    return _chosen(first, "outlier")
+    loading = named.with_columns(loads=~pl.col("launches") | is_first | is_new).filter(slow & pl.col("loads"))
+    return _chosen(loading, "outlier")
 
 
 def _set_up(calls: pl.DataFrame) -> pl.DataFrame:

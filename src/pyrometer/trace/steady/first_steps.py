@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.rows import IntArray
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 OUTLIER = 3.0
@@ -20,7 +22,7 @@ FEWEST = 10
 
 def count_first_steps(trace: RankTrace) -> int:
     """How many steps at the start are outliers; at most half of all, or none where the others hold next to nothing."""
-    lengths = (trace.steps["end_ns"] - trace.steps["start_ns"]).to_numpy()
+    lengths = step_lengths(trace)
     first = 0
     while first + 1 < len(lengths):
         others = lengths[first + 1 :]
@@ -31,3 +33,12 @@ def count_first_steps(trace: RankTrace) -> int:
         trace.of_kind(Kind.CPU_OP, *DEVICE_WORK)["step"].drop_nulls().to_numpy(), minlength=len(lengths)
     )
     return first if 0 < 2 * first <= len(lengths) and np.median(held[first:]) >= FEWEST else 0
+
+
+def step_lengths(trace: RankTrace) -> IntArray:
+    """How long each step takes until the host has left it and the device has done its work, after the step before; ns.
+
+    A host that runs ahead enqueues steps faster than they are done: that makes the first of them no outlier.
+    """
+    windows = step_windows(trace)
+    return np.asarray((windows["end_ns"] - windows["start_ns"]).to_numpy(), np.int64)

@@ -26,7 +26,7 @@ WAITED_NS = 1_000_000
 FEWEST = 3
 """Launches that must have been waiting, or one for `LONG_NS`: a graph of many kernels is one launch."""
 
-LONG_NS = 10_000_000
+LONG_NS = 5_000_000
 
 BUSY = 0.9
 """Share of the time after the first work, from which on the queue never drained."""

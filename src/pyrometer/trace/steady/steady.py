@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.steady.derived import between, from_step, without_stretches
 from pyrometer.trace.steady.first_calls import first_calls
-from pyrometer.trace.steady.first_steps import count_first_steps
+from pyrometer.trace.steady.first_steps import count_first_steps, step_lengths
 from pyrometer.trace.steady.in_flight import in_flight_at_end, in_flight_at_start
 from pyrometer.trace.steady.left_out import LeftOut, total_ns
 from pyrometer.trace.trace import RankTrace, kept
@@ -49,7 +51,7 @@ def _without_first_steps(trace: RankTrace) -> tuple[RankTrace, list[LeftOut]]:
     number = count_first_steps(trace)
     if not number:
         return trace, []
-    lengths = trace.steps["end_ns"] - trace.steps["start_ns"]
+    lengths = step_lengths(trace)
     later, earlier = from_step(trace, number)
     kernels = earlier.filter(earlier["kind"] == Kind.KERNEL.value)
     low = later.activity.start_ns
@@ -60,8 +62,8 @@ def _without_first_steps(trace: RankTrace) -> tuple[RankTrace, list[LeftOut]]:
         start_ns=trace.activity.start_ns,
         end_ns=low,
         span_ns=low - trace.activity.start_ns,
-        longest_ns=int(lengths[:number].max()),  # type: ignore[arg-type]  # of integers
-        usual_ns=int(lengths[number:].median()),  # type: ignore[arg-type]  # of integers
+        longest_ns=int(lengths[:number].max()),
+        usual_ns=int(np.median(lengths[number:])),
         num_kernels=kernels.height,
         kernel_sum_ns=int(kernels["dur_ns"].sum()),
     )

@@ -59,7 +59,8 @@ class Activity:
 
     def within(self, low: int, high: int) -> Activity:
         """The part of the span between two moments."""
-        low, high = max(low, self.start_ns), min(high, self.end_ns)
+        low = min(max(low, self.start_ns), self.end_ns)
+        high = min(max(high, low), self.end_ns)
         classes: dict[str, Any] = {
             entry.name: clip(getattr(self, entry.name), low, high)
             for entry in fields(self)

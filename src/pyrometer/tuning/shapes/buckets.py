@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,17 @@ from pyrometer.tuning.shapes.axes import Dims, Sizes, declare_axes, parameters_o
 from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError, Reference, copied
 from pyrometer.tuning.shapes.fitting import Fitting, start_from
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
-from pyrometer.tuning.shapes.learning import first_plan, learn_plan
+from pyrometer.tuning.shapes.learning import calls_by_cell, first_plan, learn_plan
 from pyrometer.tuning.shapes.masks import Mask, masking_for
 from pyrometer.tuning.shapes.passes import device_of, run_backward, timed
 from pyrometer.tuning.shapes.policy import policy_from
 from pyrometer.tuning.shapes.record import BucketPlan, BucketStatistics
+from pyrometer.tuning.shapes.rivals import WeightedCall, compare_ways, cost_by_time, losing_note
 from pyrometer.tuning.shapes.sample import Shapes
 from pyrometer.tuning.shapes.signature import signature_of
 from pyrometer.tuning.shapes.store import Bucket, BucketStore
 from pyrometer.tuning.shapes.tally import Tally
+from pyrometer.workload.failure import described
 from pyrometer.workload.state import preserved_rng
 
 DETECT = "detect"
@@ -121,7 +125,7 @@ class ShapeBuckets:
         self._meter = meter
         self._lock = threading.Lock()
         self._tally = Tally()
-        self._plan = first_plan(self.axes, self.policy, sample, plan)
+        self._plan, self._sample = first_plan(self.axes, self.policy, sample, plan)
 
     @property
     def plan(self) -> BucketPlan | None:
@@ -157,10 +161,15 @@ class ShapeBuckets:
             return self._call_dynamic("fallback", call)
 
     def precompile(self, *args: Any, backward: bool = False, **kwargs: Any) -> BucketStatistics:
-        """Compile, warm and check every bucket that the plan expects, before there is traffic.
+        """Compile, warm and check every bucket that the plan expects, before there is traffic, and measure what they bring.
 
         Inputs are made from those of one call, repeated or cut. The modes in force now (training, gradients, autocast) are
         compiled for. The model and the random state stay as they are.
+
+        Where edges were learned by size alone they are first chosen anew, and as few as suffice, by the time that steps take
+        at some sizes. Then buckets are run in turn with the dynamic graph, with all padded to the largest size, and with the
+        model itself: `statistics().ways`, `recommended`, and a note where buckets lose. `measure=False` leaves both out, and
+        `backward` the comparison.
 
         Args:
             args: of one call of the model.
@@ -171,11 +180,13 @@ class ShapeBuckets:
             InputError: there is no plan yet, or more buckets than `max_graphs`.
             PaddingError: padding changes the result.
         """
-        cells = self._cells()
+        self._cells()
         state = ModelState.of(self.model)
         try:
             with preserved_rng():
-                for edges in cells:
+                if self.policy.measure:
+                    self._plan_by_time((args, kwargs))
+                for edges in self._cells():
                     if self._plain:
                         break
                     sizes = self._inside(edges)
@@ -183,6 +194,8 @@ class ShapeBuckets:
                     output = self._call_bucket(call, sizes, edges, traffic=False)
                     if backward:
                         run_backward(self.model, output)
+                if self.policy.measure and not backward and not self._plain:
+                    self._compare((args, kwargs))
         finally:
             state.restore()
         return self.statistics()
@@ -228,7 +241,8 @@ class ShapeBuckets:
             return None
         with self._lock:
             if self._plan is None:
-                self._plan = learn_plan(self.axes, self._tally.seen(), self.policy)
+                self._sample = self._tally.seen()
+                self._plan = learn_plan(self.axes, self._sample, self.policy)
             return self._plan
 
     def _too_long(self, plan: BucketPlan, sizes: Sizes, call: CallArguments) -> Any:
@@ -403,6 +417,54 @@ class ShapeBuckets:
             return output
         state.restore()
         return self._call_plain(call)
+
+    def _plan_by_time(self, call: CallArguments) -> None:
+        """Choose the edges anew by what steps take at some sizes, where they were learned by size alone."""
+        given = self.axes.edges or self.policy.step_cost is not None
+        if given or not self._sample or len(self.axes.names) > 1 or len(self._store):
+            return
+        try:
+            cost = cost_by_time(
+                self._dynamic.call,
+                lambda size: copied(self._fitting.resized(call, (size,))),
+                (size for (size,) in self._sample),
+            )
+        except Exception as error:  # noqa: BLE001 - whatever the compiler raises: edges stay those by size
+            self._tally.note(f"edges were chosen by size, not by time: {described(error)}")
+            return
+        self.policy = replace(self.policy, step_cost=cost)
+        self._plan = learn_plan(self.axes, self._sample, self.policy)
+
+    def _compare(self, call: CallArguments) -> None:
+        """Measure buckets against other ways, at a size of each bucket, weighted by how often the sample needs it."""
+        cells, plan = self._cells(), self._plan
+        assert plan is not None
+        needed = calls_by_cell(plan, self._sample)
+        calls = [
+            WeightedCall(copied(self._fitting.resized(call, self._inside(cell))), needed[cell] or 1)
+            for cell in cells
+        ]
+        largest = tuple(axis.edges[-1] for axis in plan.axes)
+        ways: dict[str, Callable[..., Any]] = {
+            "buckets": partial(self._padded_to, None),
+            "dynamic": self._dynamic.call,
+            "eager": self.model,
+        }
+        one = {"one_size": partial(self._padded_to, largest)} if largest in cells else {}
+        self._tally.ways = compare_ways(ways | one, calls)
+        if (note := losing_note(self._tally.ways)) is not None:
+            self._tally.note(note)
+
+    def _padded_to(self, wanted: Sizes | None, *args: Any, **kwargs: Any) -> Any:
+        """What a call costs in its own bucket, or in that of some edges; nothing is counted."""
+        call: CallArguments = args, kwargs
+        sizes = self.axes.sizes(args, kwargs)
+        edges = wanted or (self._plan and self._plan.edges(sizes)) or sizes
+        padded = self._fitting.padded(call, sizes, edges)
+        bucket = self._store.find(edges, signature_of(self.model, *padded))
+        if bucket is None:
+            raise InputError(f"no graph is held for {edges} and inputs of this kind")
+        return self._fitting.cropped(bucket.graph.call(*padded[0], **padded[1]), sizes)
 
     def _cells(self) -> list[Sizes]:
         if self._plan is None:

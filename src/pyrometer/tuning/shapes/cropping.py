@@ -90,7 +90,7 @@ def crop(output: Any, rules: Iterable[CropRule], sizes: Mapping[str, int]) -> An
     >>> crop({"y": torch.arange(4)}, [CropRule(leaf=0, dim=0, axis="n")], {"n": 3})
     {'y': tensor([0, 1, 2])}
     """
-    leaves, nesting = pytree.tree_flatten(output)
+    leaves, nesting = ([output], None) if isinstance(output, torch.Tensor) else pytree.tree_flatten(output)
     changed: set[int] = set()
     for rule in rules:
         wanted = rule.size(sizes[rule.axis])
@@ -99,7 +99,7 @@ def crop(output: Any, rules: Iterable[CropRule], sizes: Mapping[str, int]) -> An
             changed.add(rule.leaf)
     for leaf in changed:
         leaves[leaf] = leaves[leaf].contiguous()
-    return pytree.tree_unflatten(leaves, nesting)
+    return leaves[0] if nesting is None else pytree.tree_unflatten(leaves, nesting)
 
 
 def as_mapping(names: Iterable[str], sizes: Sizes) -> dict[str, int]:

@@ -24,8 +24,11 @@ def first_plan(
     policy: BucketPolicy,
     sample: str | Path | Iterable[Shapes] | None = None,
     plan: BucketPlan | str | Path | None = None,
-) -> BucketPlan | None:
+) -> tuple[BucketPlan | None, Counter[Sizes]]:
     """The plan that is given, learned from a sample, or made of edges given by hand; None where calls are to be learned from.
+
+    Returns:
+        The plan, and how often each combination of sizes is in the sample.
 
     Raises:
         InputError: more than one of these, a plan of other sizes, or a file that cannot be read.
@@ -39,13 +42,11 @@ def first_plan(
         names = tuple(axis.name for axis in known.axes)
         if names != axes.names:
             raise InputError(f"plan: is for {', '.join(names)}, but dims declare {', '.join(axes.names)}")
-        return known
+        return known, Counter()
     if sample is None:
-        return given_plan(axes, {}) if axes.edges else None
-    calls = read_sample(sample) if isinstance(sample, (str, Path)) else sample
-    if axes.edges:
-        return given_plan(axes, sizes_in(axes, calls))
-    return learn_plan(axes, sizes_in(axes, calls), policy)
+        return given_plan(axes, {}) if axes.edges else None, Counter()
+    seen = sizes_in(axes, read_sample(sample) if isinstance(sample, (str, Path)) else sample)
+    return given_plan(axes, seen) if axes.edges else learn_plan(axes, seen, policy), seen
 
 
 def _read_plan(path: str | Path) -> BucketPlan:
@@ -100,20 +101,25 @@ def given_plan(axes: Axes, seen: Mapping[Sizes, int]) -> BucketPlan:
 
 def with_cells(plan: BucketPlan, seen: Mapping[Sizes, int]) -> BucketPlan:
     """The plan with the combinations of edges that some sizes need, the most frequent first, and their padding."""
-    used: Counter[Sizes] = Counter()
-    real = padded = 0
-    for sizes, count in seen.items():
-        cell = plan.edges(sizes)
-        if cell is not None:
-            used[cell] += count
-            real += count * volume(sizes)
-            padded += count * volume(cell)
+    used = calls_by_cell(plan, seen)
+    real = sum(count * volume(sizes) for sizes, count in seen.items() if plan.edges(sizes) is not None)
+    padded = sum(count * volume(cell) for cell, count in used.items())
     return BucketPlan(
         axes=plan.axes,
         cells=[list(cell) for cell, _ in used.most_common()],
         num_samples=plan.num_samples,
         padding_share=1 - real / padded if padded else None,
     )
+
+
+def calls_by_cell(plan: BucketPlan, seen: Mapping[Sizes, int]) -> Counter[Sizes]:
+    """How many calls of a sample each combination of edges serves; those beyond the last edge are left out."""
+    calls = Counter[Sizes]()
+    for sizes, count in seen.items():
+        cell = plan.edges(sizes)
+        if cell is not None:
+            calls[cell] += count
+    return calls
 
 
 def volume(sizes: Sizes) -> int:

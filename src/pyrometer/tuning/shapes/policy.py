@@ -33,6 +33,8 @@ class BucketPolicy:
             is fatal (indices in floating point on a GPU).
         tolerance: largest relative error that is legal; by default by dtype, 1e-4 for float32.
         step_cost: what a step costs at a size (at two sizes where two vary), never falling; the size itself by default.
+        measure: let `precompile` choose the edges by the time that steps take, where they were learned by size alone, and compare
+            buckets with the dynamic graph, padding to one size and the model itself.
         compile_cost: of one graph, in the unit of `step_cost`; with it the number of graphs is chosen by what they save.
         expected_calls: over which `compile_cost` is spread.
     """
@@ -49,6 +51,7 @@ class BucketPolicy:
     hostile_values: bool = True
     tolerance: float | None = None
     step_cost: Callable[..., float] | None = None
+    measure: bool = True
     compile_cost: float | None = None
     expected_calls: int | None = None
 

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.conclusion import conclude
 from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.trial import Trial, open_sides
@@ -32,6 +31,7 @@ from pyrometer.tuning.shapes.planning import measured_cost, plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
 from pyrometer.tuning.shapes.recommendation import advice_of
 from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan, EdgePlan, ShapeStrategies, StrategyResult
+from pyrometer.tuning.shapes.rivals import best_way, fastest
 from pyrometer.tuning.shapes.sample import Shapes, inputs_like, read_sample, sizes_in, varying_dims
 from pyrometer.tuning.shapes.strategies import (
     Compiling,
@@ -50,17 +50,15 @@ from pyrometer.workload.call import Call
 from pyrometer.workload.failure import described
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.inputs import as_arguments
+from pyrometer.workload.state import inference_mode
 from pyrometer.workload.workload import Workload
 
-STRATEGIES = ("eager", "dynamic", "buckets", "mark_dynamic", "static")
+STRATEGIES = ("eager", "dynamic", "buckets", "one_size", "mark_dynamic", "static")
 """In the order in which they are built."""
-
-SIMPLEST = ("eager", "dynamic", "mark_dynamic", "buckets", "static")
-ALIKE = 1.03
-"""A simpler way is preferred while its total is within this of the best."""
+ALWAYS = frozenset({"eager", "dynamic", "buckets", "one_size"})
+"""Those that are measured whatever the budget: without them nothing can be recommended."""
 
 NUM_SIZES = 6
-NUM_ROUNDS = 15
 COMPILE_SHARE = 0.6
 
 
@@ -81,7 +79,7 @@ def recommend_shapes(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ShapeStrategies:
-    """Measure eager, static, bucketed and dynamic graphs over the sizes of a sample, and recommend one.
+    """Measure eager, static, bucketed and dynamic graphs, and padding to one size, over a sample's sizes, and recommend one.
 
     A pass runs the model once at each of up to six sizes, taken at equal steps of the sample's distribution; passes of all ways
     are run in turn, in blocks of random mirrored order. What each way costs to compile is measured too, each from an empty
@@ -100,7 +98,7 @@ def recommend_shapes(
         strategies: which ways to try; eager is always among them.
         backend: of torch.compile.
         mode: of torch.compile.
-        budget_s: no new graph is begun after 60 % of it, and no new block after all of it.
+        budget_s: neither marked nor static graphs are begun after 60 % of it, and no new block after all of it.
         seed: of the order of the blocks and of the values in the inputs.
         progress: told how far it is.
 
@@ -149,9 +147,8 @@ class _Request:
 class _Buckets:
     """`ShapeBuckets` as a strategy; all buckets are compiled by its first call."""
 
-    name = "buckets"
-
-    def __init__(self, request: _Request, plan: BucketPlan) -> None:
+    def __init__(self, request: _Request, plan: BucketPlan, name: str) -> None:
+        self.name, self.plan = name, plan
         self.buckets = ShapeBuckets(
             request.model,
             request.axes.inputs,
@@ -160,6 +157,7 @@ class _Buckets:
             pad_values=request.axes.pad_values,
             max_graphs=max(request.max_graphs, len(plan.cells)),
             check_every=0,
+            measure=False,
             backend=request.settings.backend,
             mode=request.settings.mode,
         )
@@ -194,7 +192,7 @@ class _Study:
         warm = not uses_caches(self.request.settings)
         for number, name in enumerate(names):
             self.progress(COMPILE_SHARE * number / len(names), f"compiling {name}")
-            if name != "eager" and self._elapsed_s > COMPILE_SHARE * self.request.budget_s:
+            if name not in ALWAYS and self._elapsed_s > COMPILE_SHARE * self.request.budget_s:
                 reason = f"not measured: the budget of {format_seconds(self.request.budget_s)} was used up by compiling"
                 self.results[name] = StrategyResult(name=name, failure=reason)
                 continue
@@ -236,14 +234,8 @@ class _Study:
 
     def advice(self, shapes: list[dict[str, tuple[int, ...]]]) -> ShapeStrategies:
         """The table and the recommendation."""
-        measured = [result for result in self.results.values() if result.total_s is not None]
-        best_s = min(result.total_s for result in measured if result.total_s is not None)
-        close = [
-            strategy_result
-            for strategy_result in measured
-            if strategy_result.total_s is not None and strategy_result.total_s <= best_s * ALIKE
-        ]
-        chosen = min(close, key=lambda result: SIMPLEST.index(result.name))
+        totals = {name: result.total_s for name, result in self.results.items() if result.total_s is not None}
+        chosen = self.results[best_way(totals)]
         return ShapeStrategies(
             strategies=[self.results[name] for name in STRATEGIES if name in self.results],
             recommended=chosen.name,
@@ -277,8 +269,16 @@ class _Study:
             return MarkDynamic(request.model, request.settings, request.axes)
         if name == "static":
             return Static(request.model, request.settings, request.axes)
+        if name == "one_size":
+            return _Buckets(request, self._one_size(), name)
         self.plan = self._planned()
-        return _Buckets(request, self.plan)
+        return _Buckets(request, self.plan, name)
+
+    def _one_size(self) -> BucketPlan:
+        names = self.request.axes.names
+        largest = [max(sizes[place] for sizes in self.seen) for place in range(len(names))]
+        axes = [AxisPlan(name=name, edges=[size]) for name, size in zip(names, largest, strict=True)]
+        return with_cells(BucketPlan(axes=axes, num_samples=sum(self.seen.values())), self.seen)
 
     def _planned(self) -> BucketPlan:
         """Edges by measured step times, and as many as compiling them pays for."""
@@ -301,16 +301,12 @@ class _Study:
 
     def _fastest(self, strategy: Strategy) -> dict[int, Seconds]:
         """The fastest of a few calls at each size, in turn, so that no size has the machine's worst moment alone."""
-        clock, times = clock_for(self.request.device), dict[int, Seconds]()
-        for _ in range(NUM_ROUNDS):
-            for call in self.calls:
-                size = self.request.axes.sizes(*call)[0]
-                clock.synchronize()
-                start = clock.host_ns()
-                run_pass(strategy, [call])
-                clock.synchronize()
-                took_s = (clock.host_ns() - start) * 1e-9
-                times[size] = min(times.get(size, took_s), max(took_s, 1e-9))
+        times = dict[int, Seconds]()
+        with inference_mode(True):
+            taken = fastest(lambda *args, **kwargs: strategy.call((args, kwargs)), self.calls)
+        for call, took_s in zip(self.calls, taken, strict=True):
+            size = self.request.axes.sizes(*call)[0]
+            times[size] = min(times.get(size, took_s), took_s)
         return times
 
     def _result(self, name: str, step_s: Seconds, verdict: Verdict | None) -> StrategyResult:
@@ -324,9 +320,9 @@ class _Study:
             estimated = share > 1
             num_graphs, compile_s = round(num_graphs * share), compile_s * share
             notes.append(f"torch.compile(dynamic=False) needs recompile_limit={len(self.seen)} for that")
-        if isinstance(strategy, _Buckets) and self.plan is not None:
+        if isinstance(strategy, _Buckets):
             statistics = strategy.buckets.statistics()
-            padding = (self.plan.padding_share or 0.0) if statistics.num_graphs else 0.0
+            padding = (strategy.plan.padding_share or 0.0) if statistics.num_graphs else 0.0
             notes += statistics.notes
         if compiling.warm and not uses_caches(self.request.settings):
             notes.append(f"compile_s is that of a warm cache: {compiling.warm} entries were found")

@@ -10,10 +10,16 @@ SKETCHES = {
     "eager": None,
     "dynamic": "torch.compile(model, dynamic=True)",
     "buckets": "pyrometer.ShapeBuckets(model, dims, plan=found.plan)",
+    "one_size": "pyrometer.ShapeBuckets(model, dims, sample=sample, max_graphs=1)",
     "mark_dynamic": "torch._dynamo.mark_dynamic(x, 0)  # each axis whose size varies, before the call",
     "static": "torch.compile(model, dynamic=False)",
 }
-LEVERS = {"buckets": "shape_buckets", "mark_dynamic": "mark_dynamic"}
+LEVERS = {
+    "buckets": "shape_buckets",
+    "one_size": "shape_buckets",
+    "dynamic": "dynamic",
+    "mark_dynamic": "mark_dynamic",
+}
 """What tuning can try by itself."""
 
 

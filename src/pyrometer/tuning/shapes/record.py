@@ -113,6 +113,16 @@ class BucketUse(Record, frozen=True, kw_only=True):
     max_error: Annotated[float | None, doc("largest relative error that a check found; null when unchecked")]
 
 
+class WayCost(Record, frozen=True, kw_only=True):
+    """What a mean step takes in one way to run a model whose sizes vary."""
+
+    name: Annotated[str, doc("buckets, dynamic, one_size or eager")]
+    step_s: Annotated[
+        Seconds | None, doc("over the sizes of the sample, nothing compiled; null when it failed")
+    ] = None
+    failure: str | None = None
+
+
 class BucketStatistics(Record, frozen=True, kw_only=True):
     """What buckets did so far."""
 
@@ -143,6 +153,13 @@ class BucketStatistics(Record, frozen=True, kw_only=True):
     ] = []
     notes: list[str] = []
     buckets: list[BucketUse] = []
+    ways: Annotated[
+        list[WayCost],
+        doc("buckets against the other ways, measured by precompile; empty where it was not called"),
+    ] = []
+    recommended: Annotated[
+        str | None, doc("the fastest of these ways; of nearly equal ones the simplest")
+    ] = None
 
     @property
     def hit_rate(self) -> float:
@@ -154,7 +171,7 @@ class BucketStatistics(Record, frozen=True, kw_only=True):
 class StrategyResult(Record, frozen=True, kw_only=True):
     """One way to compile for varying sizes, measured over the sample's sizes."""
 
-    name: Annotated[str, doc("eager, static, buckets, dynamic or mark_dynamic")]
+    name: Annotated[str, doc("eager, static, buckets, one_size, dynamic or mark_dynamic")]
     num_graphs: Annotated[int | None, doc("graphs for the whole sample; null when it failed")] = None
     compile_s: Annotated[Seconds | None, doc("all compilations that the sample needs")] = None
     compile_estimated: Annotated[

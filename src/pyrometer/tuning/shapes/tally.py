@@ -9,7 +9,8 @@ from pyrometer.quantity import Seconds
 from pyrometer.tuning.shapes.axes import Axes, Sizes
 from pyrometer.tuning.shapes.cropping import as_mapping
 from pyrometer.tuning.shapes.learning import volume
-from pyrometer.tuning.shapes.record import BucketStatistics, BucketUse
+from pyrometer.tuning.shapes.record import BucketStatistics, BucketUse, WayCost
+from pyrometer.tuning.shapes.rivals import best_way
 from pyrometer.tuning.shapes.store import Bucket, BucketStore
 
 MAX_DISTINCT = 100_000
@@ -28,6 +29,7 @@ class Tally:
         self.compile_s: Seconds = 0.0
         self.refusals: list[str] = []
         self.notes: list[str] = []
+        self.ways: list[WayCost] = []
 
     def add(self, what: str) -> int:
         """Count one more; how many it is."""
@@ -67,6 +69,7 @@ class Tally:
         buckets = list(store)
         lost = [bucket.lost_s for bucket in buckets if bucket.lost_s is not None]
         errors = [bucket.max_error for bucket in buckets if bucket.max_error is not None]
+        steps = {way.name: way.step_s for way in self.ways if way.step_s is not None}
         with self._lock:
             count = self._count
             real, padded = self._elements
@@ -93,6 +96,8 @@ class Tally:
                 refusals=list(self.refusals),
                 notes=list(self.notes),
                 buckets=[_use(bucket, axes) for bucket in buckets],
+                ways=list(self.ways),
+                recommended=best_way(steps) if steps else None,
             )
 
 

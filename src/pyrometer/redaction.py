@@ -1,0 +1,316 @@
+"""What must never be kept or shown: passwords, tokens and keys, known by their names, by their shapes, and by where they came from.
+
+By name: `--password x`, `--api-key=x`, `db.password=x`, `API_KEY=x`, `token="x"`, `?sig=x`, `{"secret": "x"}`. By shape: keys of AWS
+and Google, tokens of GitHub, GitLab, Hugging Face, Slack and others, JSON web tokens, private keys, `Bearer x`, `https://user:x@host`.
+By origin: what the environment or the command line of this process holds under such a name, wherever it turns up again.
+
+Names that end in `token` are often no secret here (`--pad-token`, `max_token`): those of `_OF_MODELS` stay.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T")
+
+STAND_IN = "REDACTED"
+"""What stands in the place of a secret."""
+
+SHORTEST = 6
+"""Characters of a value that is looked for elsewhere: shorter ones are words of their own too often."""
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRETS = frozenset({"password", "passwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials", "apikey", "auth", "cookie"})  # fmt: skip
+_ENDINGS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "authtoken",
+    "accesstoken",
+    "secretkey",
+    "accesskey",
+)
+_KEYS = frozenset({
+    "api", "access", "secret", "private", "auth", "account", "encryption", "signing", "master", "ssh", "license", "service", "wandb",
+    "openai", "anthropic", "hf", "aws", "azure", "storage", "subscription", "deploy", "client",
+})  # fmt: skip
+_OF_MODELS = frozenset({
+    "pad", "padding", "bos", "eos", "mask", "unk", "cls", "sep", "image", "video", "audio", "vision", "special", "start", "end", "stop", "per",
+    "next", "class", "blank", "sos", "max", "min", "num", "n", "new", "prefix", "suffix", "register", "dist", "begin", "control", "query",
+    "null", "label", "task", "text", "additional", "last", "first", "prev", "previous", "current", "input", "output", "this", "a", "the",
+    "each", "every", "one", "single", "language", "lang", "sentence", "word", "think", "thinking", "tool", "draft", "decode", "top", "by",
+    "for", "of", "in", "is", "to", "ms", "s", "us", "cost", "time", "latency", "eot", "fim", "space", "newline", "speech", "sink", "summary",
+})  # fmt: skip
+_PASS_OF = frozenset(
+    {
+        "db",
+        "user",
+        "login",
+        "smtp",
+        "mysql",
+        "pg",
+        "redis",
+        "mongo",
+        "http",
+        "proxy",
+        "ssh",
+        "rabbitmq",
+        "admin",
+        "root",
+    }
+)
+
+_SUSPECT = re.compile(
+    r"pass|pwd|secret|token|key|credential|auth|cookie|bearer|://|AKIA|ASIA|gh[a-z]_|github_pat|glpat|hf_|sk-|xox|AIza|ya29|npm_|"
+    r"pypi-|eyJ|sig|hooks\.slack",
+    re.IGNORECASE,
+)
+"""A text without any of these holds no secret that is known by name or shape."""
+
+_SHAPES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b"
+    r"|\bgh[a-z]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}"
+    r"|\bhf_(?=[A-Za-z0-9]*[A-Z0-9])[A-Za-z0-9]{20,}"
+    r"|(?<![\w-])sk-(?=[\w-]*\d)[\w-]{16,}"
+    r"|\bxox[a-z]-[\w-]{10,}|\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{40,}"
+    r"|\bSG\.[\w-]{16,}\.[\w-]{16,}|hooks\.slack\.com/services/[\w/]+"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",
+    re.DOTALL,
+)
+_URL = re.compile(
+    r"(?P<scheme>\b[A-Za-z][\w+.-]*://)(?:[^\s/'\"<>?#:]*:[^\s/'\"<>?#]+|[^\s/'\"<>?#:@]{16,})@"
+)
+_HEADER = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*[\d._-]))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
+_QUERY = re.compile(r"([?&;])([\w.-]+)=([^\s&;#'\"<>]+)")
+_FLAG = re.compile(r"(?<![\w-])(?P<before>--?(?P<name>[A-Za-z][\w.-]*)(?:=|[ \t]+))(?P<value>\"[^\"]*\"|'[^']*'|[^\s'\",;)\]}-][^\s'\",;)\]}]*)")  # fmt: skip
+_QUOTED = re.compile(
+    r"(?P<before>(?P<name>[A-Za-z_][\w.-]*)[\"']?\]?\s*(?::\s*[\w.\[\] |]+?)?\s*[:=!]?[:=]\s*[rbfuRBFU]{0,2})(?P<value>\"[^\"]*\"|'[^']*')"
+)
+_DEFAULT = re.compile(r"(?P<before>[\"'](?P<name>-{0,2}[A-Za-z_][\w.-]*)[\"']\s*,(?:[^\n]*?\bdefault\s*=)?\s*)(?P<value>\"[^\"]*\"|'[^']*')")  # fmt: skip
+_SHELL = re.compile(r"(?<![\w.-])(?P<before>(?P<name>[A-Z][A-Z0-9_]*)=)(?P<value>[^\s'\",;)\]}]+)")
+_BARE = re.compile(
+    r"(?<![\w.-])(?P<before>(?P<name>[A-Za-z_][\w.-]*)=)(?=[^\s'\",;()\[\]{}]*[\d!@#%^*+~$-])(?P<value>[^\s'\",;()\[\]{}]{6,})(?![\[(])"
+)
+_UNKNOWN = re.compile(r"[\"']?(?:\$|%|<|\[|\{|None\b|null\b|REDACTED|[\"']?$)")
+"""How a value begins that only stands for one: a variable, a placeholder, a special token."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether something of this name is no one else's to know.
+
+    >>> [is_secret(name) for name in ("--hf-token", "DB_PASSWORD", "apiKey", "--pad-token", "max_tokens", "tokenizer", "key")]
+    [True, True, True, False, False, False, False]
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if len(words) > 2 and words[-3:] == ["access", "key", "id"]:
+        words.pop()
+    if not words:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last == "key":
+        return before in _KEYS
+    if last == "token":
+        return before not in _OF_MODELS
+    if last in {"pass", "pw"}:
+        return before in _PASS_OF
+    if last == "pwd":
+        return bool(before) or name.startswith("-")
+    return last in _SECRETS or last.endswith(_ENDINGS)
+
+
+class Redactor:
+    """Takes secrets out of texts, command lines and records.
+
+    Args:
+        environ: variables whose values, where their names are of secrets, are looked for wherever they turn up.
+        argv: a command line, likewise.
+    """
+
+    def __init__(self, environ: Mapping[str, str], argv: Sequence[str] = ()) -> None:
+        known = {*_secret_values(environ), *(value for _, value in _secrets_of(argv))}
+        known |= {line for value in known for line in value.splitlines()}
+        usable = sorted((value for value in known if len(value) >= SHORTEST), key=len, reverse=True)
+        self._known = re.compile("|".join(map(_bounded, usable))) if usable else None
+        self._texts: dict[str, str] = {}
+
+    def text(self, text: str) -> str:
+        """A text without the secrets in it; the same object where there are none."""
+        if text not in self._texts:
+            self._texts[text] = self._without(text)
+        kept = self._texts[text]
+        return text if kept == text else kept
+
+    def _without(self, text: str) -> str:
+        if self._known is not None:
+            text = self._known.sub(STAND_IN, text)
+        if _SUSPECT.search(text) is None:
+            return text
+        text = _SHAPES.sub(STAND_IN, text)
+        text = _URL.sub(rf"\g<scheme>{STAND_IN}@", text)
+        text = _HEADER.sub(rf"\1{STAND_IN}", text)
+        text = _QUERY.sub(_query, text)
+        for pattern in (_FLAG, _QUOTED, _SHELL, _BARE):
+            text = pattern.sub(_named, text)
+        return _DEFAULT.sub(_defaulted, text)
+
+    def argv(self, argv: Sequence[str]) -> list[str]:
+        """A command line without the secrets in it."""
+        kept = list(argv)
+        for index, value in _secrets_of(argv):
+            kept[index] = kept[index].removesuffix(value) + STAND_IN
+        return [self.text(word) for word in kept]
+
+    def value(self, value: T) -> T:
+        """A record, or lists and dictionaries, without the secrets in it; the same object where there are none."""
+        return cast("T", self._walked(value))
+
+    def _walked(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, msgspec.Struct):
+            return self._of_record(value)
+        if isinstance(value, (list, tuple)):
+            return self._of_list(value)
+        if isinstance(value, dict):
+            kept = {self._walked(key): self._of_entry(key, item) for key, item in value.items()}
+            return (
+                value
+                if all(map(_same, kept.values(), value.values())) and kept.keys() == value.keys()
+                else kept
+            )
+        return value
+
+    def _of_record(self, record: msgspec.Struct) -> msgspec.Struct:
+        changed = {}
+        for name in record.__struct_fields__:
+            before = getattr(record, name)
+            after = self._walked(before)
+            if after is not before:
+                changed[name] = after
+        return msgspec.structs.replace(record, **changed) if changed else record
+
+    def _of_list(self, items: list[Any] | tuple[Any, ...]) -> Any:
+        kinds = set(map(type, items))
+        if kinds <= {int, float, bool, type(None)}:
+            return items
+        if kinds == {str} and isinstance(items, list):
+            kept = self._of_lines(items)
+        else:
+            kept = [self._walked(item) for item in items]
+        if all(map(_same, kept, items)):
+            return items
+        # A named tuple is made of its items one by one.
+        return type(items)(*kept) if hasattr(items, "_fields") else type(items)(kept)
+
+    def _of_lines(self, lines: list[str]) -> list[str]:
+        """A command line, or lines of a file: a private key goes over several."""
+        whole = "\n".join(lines)
+        if "PRIVATE KEY-----" not in whole:
+            return (
+                self.argv(lines)
+                if any(line.startswith("-") or "=" in line for line in lines)
+                else list(map(self.text, lines))
+            )
+        kept = _SHAPES.sub(lambda match: STAND_IN + "\n" * match[0].count("\n"), whole)
+        return [self.text(line) for line in kept.split("\n")]
+
+    def _of_entry(self, key: Any, item: Any) -> Any:
+        if (
+            isinstance(key, str)
+            and isinstance(item, str)
+            and item
+            and is_secret(key)
+            and not _UNKNOWN.match(item)
+        ):
+            return STAND_IN
+        return self._walked(item)
+
+
+def redactor() -> Redactor:
+    """For what this process writes: with the secrets of its environment and its command line."""
+    return Redactor(os.environ, sys.argv)
+
+
+def redacted(value: T) -> T:
+    """A text, a record, or lists and dictionaries without the secrets in it; the same object where there are none.
+
+    >>> redacted("postgres://me:hunter2@db/runs and --api-key 123 of train.py")
+    'postgres://REDACTED@db/runs and --api-key REDACTED of train.py'
+    """
+    return redactor().value(value)
+
+
+def redacted_argv(argv: Sequence[str]) -> list[str]:
+    """A command line without the secrets in it.
+
+    >>> redacted_argv(["train.py", "--password", "x", "db.token=y", "--pad-token", "0"])
+    ['train.py', '--password', 'REDACTED', 'db.token=REDACTED', '--pad-token', '0']
+    """
+    return Redactor(os.environ, [*sys.argv, *argv]).argv(argv)
+
+
+def _secrets_of(argv: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Where a command line holds a secret by name, and its value: after a flag, or after an equals sign."""
+    for index, word in enumerate(argv):
+        name, equals, value = word.partition("=")
+        is_name = re.fullmatch(r"[\w.+-]+", name) is not None and is_secret(name)
+        if equals and value and is_name and not _UNKNOWN.match(value):
+            yield index, value
+        elif not equals and is_name and word.startswith("-"):
+            following = argv[index + 1] if index + 1 < len(argv) else ""
+            if following and not following.startswith("-") and not _UNKNOWN.match(following):
+                yield index + 1, following
+
+
+def _secret_values(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environ.items():
+        if is_secret(name) and value not in {"disabled", "enabled", "default"}:
+            yield value
+        for match in re.finditer(r"://[^\s/:@]*:([^\s/]+)@", value):
+            yield match[1]
+
+
+def _bounded(value: str) -> str:
+    """A pattern for a known value: a short one as a word of its own, since it may be part of others."""
+    pattern = re.escape(value)
+    return pattern if len(value) >= 2 * SHORTEST else rf"(?<!\w){pattern}(?!\w)"
+
+
+def _query(match: re.Match[str]) -> str:
+    if match[2].lower() in {
+        "sig",
+        "key",
+        "code",
+        "x-amz-signature",
+        "x-goog-signature",
+        "signature",
+    } or is_secret(match[2]):
+        return f"{match[1]}{match[2]}={STAND_IN}"
+    return match[0]
+
+
+def _named(match: re.Match[str]) -> str:
+    value = match["value"]
+    if not is_secret(match["name"] if match["before"][0] != "-" else f"-{match['name']}") or _UNKNOWN.match(
+        value
+    ):
+        return match[0]
+    quote = value[0] if value[0] in "\"'" else ""
+    return f"{match['before']}{quote}{STAND_IN}{quote}"
+
+
+def _defaulted(match: re.Match[str]) -> str:
+    """`add_argument("--password", default="x")`, `getenv("API_KEY", "x")`; a list of column names is neither."""
+    return _named(match) if "default" in match["before"] or match["name"].isupper() else match[0]
+
+
+_same = partial(lambda a, b: a is b)

@@ -1,0 +1,195 @@
+"""What bounds a run: the resource whose improvement would make it shortest, by replay and not by shares of its time.
+
+Each resource is made free, with everything else as it depends on it: work that is hidden behind other work wins nothing,
+however much of the time it runs. A run is bound by a resource that would make it 1.15× faster were it free; of several, by
+the one of which a change helps most that can be made. Kernels and the host only get faster, and are tried twice as fast;
+data, copies, communication and waits can be hidden or left out, and count as free. The gains of `recoverable` are tried in
+the same way. Where no resource helps that much, the run is balanced: two at least are as long as each other. Where nothing in
+the trace explains most of the critical path, that is said, and no resource is named.
+
+With a device there are its kernels (`compute`), `communication`, `copies` with fills, waiting for it
+(`synchronisation`), `data`, and the `host`: operators, Python, runtime calls, launches and their delays, and host time in
+which nothing was recorded. Without one there are `communication`, `data`, `operators`, `python`, and what is
+`unrecorded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import numpy as np
+import polars as pl
+
+from pyrometer.quantity import Ratio
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.analysis.what_if import bases, replayed_span
+from pyrometer.trace.dependencies.changes import Scales, unchanged
+from pyrometer.trace.dependencies.graph import Graph, dependencies
+from pyrometer.trace.dependencies.path import CLASSES, event_classes, path_pieces
+from pyrometer.trace.dependencies.select import scales_of
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.naming.copy_names import copy_direction
+from pyrometer.trace.rows import IntArray
+from pyrometer.trace.trace import RankTrace
+
+Resource = Literal[
+    "compute",
+    "communication",
+    "copies",
+    "synchronisation",
+    "data",
+    "host",
+    "operators",
+    "python",
+    "unrecorded",
+]
+Bound = Literal[Resource, "balanced"]
+
+HELPS = 1.15
+"""How many times faster a run must be with a resource free to be bound by it."""
+
+WORK: frozenset[Resource] = frozenset({"compute", "host", "operators", "python", "unrecorded"})
+"""What can only be made faster; all else can be hidden behind it, or left out."""
+
+MOSTLY = 0.5
+"""Of the critical path: if nothing explains more than this, no resource is known to bound it."""
+
+OF_DEVICES: Mapping[Resource, tuple[str, ...]] = {
+    "compute": ("compute",),
+    "communication": ("communication",),
+    "copies": ("memcpy", "memset"),
+    "synchronisation": ("sync",),
+    "data": ("data",),
+    "host": ("launch", "runtime", "host_op", "python", "untraced"),
+}
+"""The classes of the critical path that are each resource's."""
+
+OF_HOSTS: Mapping[Resource, tuple[str, ...]] = {
+    "communication": ("communication",),
+    "data": ("data",),
+    "operators": ("launch", "runtime", "host_op", "sync", "memcpy"),
+    "python": ("python",),
+    "unrecorded": ("untraced",),
+}
+"""The same without device work."""
+
+
+class FreeResource(Record, frozen=True, kw_only=True):
+    """What one resource holds up."""
+
+    resource: Resource
+    free_ratio: Annotated[Ratio, doc("new over old span, if all of it took no time")]
+    changed_ratio: Annotated[
+        Ratio,
+        doc("the same, if kernels or the host took half as long; of what can be hidden, if it took no time"),
+    ]
+
+
+class Bounds(Record, frozen=True, kw_only=True):
+    """What bounds one rank."""
+
+    bound: Annotated[Bound, doc("what would help most, or balanced, or unrecorded")] = "unrecorded"
+    resources: Annotated[
+        list[FreeResource], doc("the one that wins most first; those that win nothing too")
+    ] = []
+    unexplained: Annotated[
+        Ratio,
+        doc("of the critical path, that nothing in the trace explains, or during which nothing was recorded"),
+    ] = 0.0
+
+    @property
+    def free_ratio(self) -> Ratio:
+        """New over old span without what bounds; of a balanced run without the resource that would win most."""
+        chosen = (free.free_ratio for free in self.resources if self.bound in {free.resource, "balanced"})
+        return next(chosen, 1.0)
+
+    def having_data(self, share: Ratio) -> Bounds:
+        """The same if this share of a step is data: the rest of the step is divided as it was."""
+        traced = next((free.free_ratio for free in self.resources if free.resource == "data"), 1.0)
+        rest = (1 - share) / traced if traced else 0.0
+        resources = [
+            FreeResource(
+                resource=free.resource,
+                free_ratio=1 - share if free.resource == "data" else 1 - rest * (1 - free.free_ratio),
+                changed_ratio=1 - share if free.resource == "data" else 1 - rest * (1 - free.changed_ratio),
+            )
+            for free in self.resources
+        ]
+        return bounds_of(resources, min(1.0, rest * self.unexplained))
+
+
+@analysis("bounds")
+def bounds(trace: RankTrace) -> Bounds:
+    """What bounds the run: what would make it shortest if it were faster, by replay."""
+    span, _ = bases(trace)
+    if not span:
+        return Bounds()
+    graph = dependencies(trace)
+    pieces = path_pieces(trace)
+    on_path = dict(
+        pieces.group_by(pl.col("class").cast(pl.String))
+        .agg((pl.col("end_ns") - pl.col("start_ns")).sum())
+        .iter_rows()
+    )
+    resources = OF_DEVICES if len(graph.device) else OF_HOSTS
+    found = [
+        _freed(trace, graph, resource, span)
+        if any(on_path.get(name) for name in classes) or resource == "synchronisation"
+        else FreeResource(resource=resource, free_ratio=1.0, changed_ratio=1.0)
+        for resource, classes in resources.items()
+    ]
+    return bounds_of(found, on_path.get("idle", 0) / span)
+
+
+def bounds_of(resources: list[FreeResource], unexplained: Ratio) -> Bounds:
+    """What bounds a run whose resources were tried.
+
+    >>> tried = [FreeResource(resource="data", free_ratio=0.6, changed_ratio=0.6)]
+    >>> bounds_of(tried, 0.1).bound, bounds_of(tried, 0.6).bound
+    ('data', 'unrecorded')
+    """
+    ordered = sorted(resources, key=lambda free: free.free_ratio)
+    able = [free for free in ordered if free.free_ratio * HELPS <= 1]
+    bound: Bound = min(able, key=lambda free: free.changed_ratio).resource if able else "balanced"
+    return Bounds(
+        bound="unrecorded" if unexplained > MOSTLY else bound, resources=ordered, unexplained=unexplained
+    )
+
+
+def _freed(trace: RankTrace, graph: Graph, resource: Resource, span: int) -> FreeResource:
+    free = replayed_span(graph, _scales(trace, graph, resource, 0.0)) / span
+    changed = (1 + free) / 2 if resource in WORK else free  # as good as any figure for what helps too little
+    if resource in WORK and free * HELPS <= 1:
+        changed = replayed_span(graph, _scales(trace, graph, resource, 0.5)) / span
+    return FreeResource(resource=resource, free_ratio=free, changed_ratio=changed)
+
+
+def _scales(trace: RankTrace, graph: Graph, resource: Resource, keep: float) -> Scales:
+    """What is left of each duration when a resource keeps this share of its time."""
+    has_device = len(graph.device) > 0
+    if resource == "data" or (resource == "communication" and not has_device):
+        return scales_of(trace, "data" if resource == "data" else "collective", None, keep)
+    if resource == "unrecorded":
+        return scales_of(trace, "gap", None, keep)
+    wanted = (OF_DEVICES if has_device else OF_HOSTS)[resource]
+    chosen = np.isin(event_classes(trace), [CLASSES.index(name) for name in wanted])
+    waits = graph.waits.event
+    scales = unchanged(trace.events.height)
+    scales.event[chosen] = keep
+    if resource == "host":
+        scales.event[waits] = 1.0  # that the host waits is no work of its own
+        return Scales(scales.event, gap=keep, launch=keep)
+    if resource == "synchronisation":
+        freed = np.union1d(waits[~np.isin(waits, graph.device.call)], _reading(trace, graph))
+        scales.event[freed] = keep
+        return Scales(scales.event, freed=freed)
+    return scales
+
+
+def _reading(trace: RankTrace, graph: Graph) -> IntArray:
+    """Calls that copy to the host and return when the copy has arrived: they wait for all work before it."""
+    to_host = trace.of_kind(Kind.MEMCPY).filter((copy_direction() == "D2H").fill_null(value=False))["event"]
+    call = graph.device.call[np.isin(graph.device.event, to_host.to_numpy())]
+    return np.intersect1d(call[call >= 0], graph.waits.event)
