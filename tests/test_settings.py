@@ -174,7 +174,7 @@ def test_a_relative_store_in_the_file_counts_from_the_file(tmp_path: Path):
         ("margn = 0.1", "[tool.pyrometer] margn: no such setting; did you mean margin?"),
         (
             "zzz = 1",
-            "[tool.pyrometer] zzz: no such setting; legal are store, margin, confidence, budget, seed, capture, rules",
+            "[tool.pyrometer] zzz: no such setting; legal are store, margin, confidence, budget, seed, capture, strict, rules",
         ),
         ("[tool.pyrometer.ruls]", "[tool.pyrometer] ruls: no such setting; did you mean rules?"),
         (
@@ -301,3 +301,15 @@ def test_a_bad_flag_is_one_usage_error():
     result = CliRunner().invoke(_verb, ["--budget", "soon"])
     assert result.exit_code == 2
     assert "Invalid value for '--budget': 'soon' is not a duration; write" in result.output
+
+
+@pytest.mark.parametrize(("text", "on"), [("1", True), ("true", True), ("off", False), ("No", False)])
+def test_damaged_traces_can_be_refused_by_variable(tmp_path, text, on):
+    assert load_settings({"PYROMETER_STRICT": text}, tmp_path).strict is on
+
+
+def test_damaged_traces_can_be_refused_by_file(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.pyrometer]\nstrict = true\n")
+    assert load_settings({}, tmp_path).strict
+    with pytest.raises(InputError, match="PYROMETER_STRICT: got 'maybe'; legal are true and false"):
+        load_settings({"PYROMETER_STRICT": "maybe"}, tmp_path)

@@ -9,6 +9,7 @@
     budget = "20s"           # PYROMETER_BUDGET, --budget
     seed = 0                 # PYROMETER_SEED
     capture = "stack,shapes" # PYROMETER_CAPTURE
+    strict = true            # PYROMETER_STRICT
 
 Tables below it, such as `[tool.pyrometer.rules]`, are read by those whom they configure.
 
@@ -69,6 +70,7 @@ class Settings(Record, frozen=True, kw_only=True):
     capture: Annotated[str, doc("what a captured trace holds beside times, or none")] = (
         "stack,shapes,memory,modules"
     )
+    strict: Annotated[bool, doc("refuse damaged trace files instead of mending them")] = False
 
     def __post_init__(self) -> None:
         """Refuse values that no verb could use; runs for every copy as well."""
@@ -107,6 +109,30 @@ def parse_duration(text: str) -> Seconds:
         )
     parts = zip(match.groups(), _DURATION_UNITS, strict=True)
     return _finite(math.fsum(float(number) * scale_s for number, (_, scale_s) in parts if number), text)
+
+
+def parse_switch(text: str) -> bool:
+    """Read a switch.
+
+    >>> parse_switch("1"), parse_switch("False")
+    (True, False)
+
+    Raises:
+        InputError: neither on nor off.
+    """
+    known = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }
+    if text.strip().lower() not in known:
+        raise InputError(f"got {text!r}; legal are true and false")
+    return known[text.strip().lower()]
 
 
 def parse_share(text: str) -> float:
@@ -172,6 +198,7 @@ _KEYS = {
     "budget": _Key("budget_s", parse_duration),
     "seed": _Key("seed", _parse_seed),
     "capture": _Key("capture", str),
+    "strict": _Key("strict", parse_switch),
 }
 TABLES = ("rules",)
 """Tables within `[tool.pyrometer]` that others read, each with `read_table(file, name)`."""
@@ -259,7 +286,8 @@ def _with_file(settings: Settings, file: Path) -> Settings:
         if key in TABLES:
             _as_table(value, file, f"tool.pyrometer.{key}")
             continue
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        is_switch = isinstance(value, bool) and key == "strict"
+        if not is_switch and (isinstance(value, bool) or not isinstance(value, (str, int, float))):
             raise InputError(f"{source} {key}: got {value!r}; legal is a string or a number")
         text = _beside(file, value) if key == "store" else str(value)
         settings = _with_value(settings, key, text, source=source)

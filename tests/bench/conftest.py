@@ -78,6 +78,9 @@ class TimedSession(Session):
     def activate(self) -> None:
         pass
 
+    def afresh(self, prepared: None) -> None:
+        return None
+
     @property
     def units_per_step(self) -> float:
         return 4.0

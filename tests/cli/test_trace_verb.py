@@ -230,14 +230,17 @@ def test_a_folder_stands_for_its_files(traced: Any, ranks: list[Path], tmp_path:
     assert len(ranks_of(traced(tmp_path, "--json").document)) == len(ranks)
 
 
-def test_one_bad_file_among_several_is_said_and_left_out(traced: Any, ranks: list[Path]) -> None:
+def test_one_bad_file_among_several_is_said_and_left_out(
+    traced: Any, ranks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ranks[1].write_text("nonsense")
     done = traced(*ranks, "--json")
     assert done.code == 0
     assert [rank["rank"] for rank in ranks_of(done.document)] == [0, 2, 3]
     assert "rank1.json" in done.document["evidence"]["job"]["failures"][0]["message"]
     assert done.document["evidence"]["job"]["missing_ranks"] == [1]
-    strict = traced(*ranks, "--strict")
+    monkeypatch.setenv("PYROMETER_STRICT", "1")
+    strict = traced(*ranks)
     assert strict.code == 2
     assert "rank1.json" in strict.error
 
@@ -357,7 +360,9 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", list(DAMAGE))
-def test_damage_is_repaired_and_said_or_refused(traced: Any, one: Path, damage: str) -> None:
+def test_damage_is_repaired_and_said_or_refused(
+    traced: Any, one: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = ranks_of(traced(one, "--json").document)[0]
     one.write_text(DAMAGE[damage](one.read_text()))
     done = traced(one, "--json")
@@ -367,7 +372,8 @@ def test_damage_is_repaired_and_said_or_refused(traced: Any, one: Path, damage: 
     assert rank["num_events"] <= whole["num_events"]
     assert sum(rank["breakdown_ns"].values()) == rank["span_ns"]
     assert rank["repaired"][0]["message"][:40] in traced(one).out.replace("\n             ", " ")
-    refused = traced(one, "--strict")
+    monkeypatch.setenv("PYROMETER_STRICT", "yes")
+    refused = traced(one)
     assert (refused.code, refused.out) == (2, "")
     assert "one.json" in refused.error
 
@@ -528,6 +534,6 @@ def test_a_script_with_json_prints_one_document(tmp_path: Path) -> None:
 def test_a_script_without_steps_says_why_there_is_no_trace(tmp_path: Path) -> None:
     (tmp_path / "quiet.py").write_text("print('nothing to see')\n")
     done = pyrometer(tmp_path, "trace", "quiet.py", "--no-store")
-    assert done.code == 2
+    assert done.code == 3
     assert done.out == "nothing to see\n"
-    assert done.error
+    assert "no step was seen" in done.err

@@ -12,6 +12,7 @@ import numpy as np
 from pyrometer.bench.autocorrelation import effective_size
 from pyrometer.bench.clock import Clock, clock_for, timer_overhead
 from pyrometer.bench.dynamo import compile_seconds
+from pyrometer.bench.genuine import doubts
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.memory import MemoryLog, meter_for
 from pyrometer.bench.phasing import time_phases
@@ -36,6 +37,8 @@ ENOUGH_SAMPLES = 1000
 MAX_SAMPLES = 200_000
 PHASE_SHARE = 0.2
 NUM_LATENCIES = 20
+DOUBT_SHARE = 10
+"""Steps that must fit into the budget before a few more are run to see whether they do their work."""
 
 
 def measure(
@@ -129,6 +132,7 @@ class _Run:
             self._sample(self.budget_s * (1 - PHASE_SHARE if len(phases) > 1 else 1))
             self._latencies()
             self.seen.phases = self._phases(phases)
+            self._doubt()
         except KeyboardInterrupt:
             self.seen.interrupted = True
         except UserProgramError as error:
@@ -201,6 +205,19 @@ class _Run:
             return []
         self.progress(self.elapsed_s / self.budget_s, "phases")
         return time_phases(self.session, self.clock, self.budget_s - self.elapsed_s, names)
+
+    def _doubt(self) -> None:
+        """Whether the time of a step is that of its work."""
+        times = self.timer.samples.times
+        if not times or min(times) * DOUBT_SHARE > self.budget_s:
+            return
+        try:
+            found, _ = doubts(self.session, self.clock, min(times), self.timer.samples.first_call_s)
+        except PyrometerError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise step_failure(self.timer.samples.num_steps + 1, error) from error
+        self.seen.doubts = found
 
     def _note(self, overhead_s: Seconds, compiled_before: Seconds | None) -> None:
         samples, seen = self.timer.samples, self.seen

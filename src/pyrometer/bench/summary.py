@@ -10,7 +10,7 @@ import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats, autocorrelation_time
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
-from pyrometer.bench.quality import Circumstances
+from pyrometer.bench.quality import Caveat, Circumstances
 from pyrometer.bench.quantiles import QUANTILES, estimate_quantile, mean_interval
 from pyrometer.bench.reservations import CaveatFacts, caveats_of
 from pyrometer.bench.warmup import drift, steady_start
@@ -29,6 +29,7 @@ class Observation:
     Attributes:
         times_s: sample times after the first call, in order.
         single_times_s: steps that were timed one by one before several made a sample; warm-up.
+        doubts: why the time of a step is not that of its work.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Observation:
     failure: str | None = None
     nan_output: bool = False
     num_output_shapes: int = 1
+    doubts: Sequence[Caveat] = ()
     circumstances: Circumstances = field(default_factory=Circumstances)
 
 
@@ -141,4 +143,4 @@ def _with_caveats(draft: Measurement, seen: Observation, trend: float) -> Measur
         num_output_shapes=seen.num_output_shapes,
         circumstances=seen.circumstances,
     )
-    return msgspec.structs.replace(draft, warnings=caveats_of(draft, facts))
+    return msgspec.structs.replace(draft, warnings=[*seen.doubts, *caveats_of(draft, facts)])

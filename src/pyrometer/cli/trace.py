@@ -54,7 +54,9 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the trace as .json[.gz] (Perfetto), .parquet, .csv, .folded or .speedscope.json.",
 )
-@click.option("--strict", is_flag=True, help="Refuse a damaged file instead of repairing it.")
+@click.option(
+    "--replay", metavar="OP", help="Write an operator, such as aten::mm, as a benchmark to -o FILE.py."
+)
 @click.option("--attach", type=int, metavar="PID", help="Capture from a running process that listens.")
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Steps to capture.")
 @click.option("--full", is_flag=True, help="Print every chapter, not only the answer and a summary.")
@@ -69,7 +71,7 @@ def command(
     sql: str | None,
     change: str | None,
     export: Path | None,
-    strict: bool,
+    replay: str | None,
     attach: int | None,
     steps: int,
     full: bool,
@@ -84,8 +86,13 @@ def command(
     if attach is not None and inputs:
         raise UsageError(f"--attach captures from process {attach}; leave out {inputs[0]}, or --attach")
     _refuse_conflicts(diff=diff, asked=(sql, change), page=page, export=export)
+    if replay is not None and (diff or as_json or export is not None or (sql, change) != (None, None)):
+        raise UsageError("--replay writes a file, and goes with -o FILE.py only; leave out the other flags")
     explained = explainer("trace", _program(inputs))
-    extras = parse_extras(load_settings(os.environ, Path.cwd()).capture)
+    settings = load_settings(os.environ, Path.cwd())
+    if replay is not None:
+        return _replay(inputs, replay, page, strict=settings.strict)
+    extras = parse_extras(settings.capture)
     if attach is not None:
         captured = capture_process(attach, steps=steps, options=extras, path=export)
     elif not inputs:
@@ -103,7 +110,7 @@ def command(
             diff=diff,
             asked=(sql, change),
             export=export,
-            strict=strict,
+            strict=settings.strict,
             full=full,
         )
     return _of_capture(
@@ -295,6 +302,26 @@ def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
             raise UsageError(f"--what-if: got {len(trace.ranks)} ranks; it replays one: pass one file")
         found = what_if(steady(trace.rank()).trace, change=change)
         print_document(found) if as_json else print_view(what_if_view(found))
+    return ExitCode.OK
+
+
+def _replay(inputs: tuple[str, ...], op: str, path: Path | None, *, strict: bool) -> int:
+    """Write a benchmark of an operator to a file, or to stdout where none is named."""
+    from pyrometer.files import replacing
+    from pyrometer.trace.graphs.opening import read_joined
+    from pyrometer.trace.replaying.script import replay_script
+
+    if not inputs or _is_program(inputs[0]):
+        raise UsageError("--replay reads a trace file; capture one first, with --export")
+    if path is not None and path.suffix != ".py":
+        raise UsageError(f"-o {path}: --replay writes a program; name a file such as op.py")
+    text = replay_script(read_joined(list(inputs), strict=strict).rank(), op)
+    if path is None:
+        click.echo(text, nl=False)
+        return ExitCode.OK
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path}; run it, or: pyrometer bench {path}:workload", err=True)
     return ExitCode.OK
 
 

@@ -11,6 +11,7 @@ import torch
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes
 from pyrometer.workload.counting import legal_count
+from pyrometer.workload.inputs import fresh_copies
 from pyrometer.workload.surroundings import Surroundings
 from pyrometer.workload.variant import Variant, compiled
 from pyrometer.workload.workload import Mark, Session, Workload
@@ -72,6 +73,8 @@ class Call(Workload):
 class CallSession(Session):
     """An opened `Call`."""
 
+    may_load_ahead = False
+
     def __init__(self, work: Call, surroundings: Surroundings) -> None:
         super().__init__(work.device, surroundings)
         mode = work.config.mode
@@ -82,6 +85,11 @@ class CallSession(Session):
     def prepare(self) -> tuple[Any, ...]:
         """The arguments, which are the same for each call."""
         return self._args
+
+    def afresh(self, prepared: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Copies of the arguments."""
+        copies: tuple[Any, ...] | None = fresh_copies(prepared)
+        return copies
 
     def step(self, prepared: tuple[Any, ...] | None = None) -> Any:
         """One call."""

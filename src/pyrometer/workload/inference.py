@@ -13,7 +13,7 @@ from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes
 from pyrometer.workload.counting import MaskSource, UnitCount, UnitCounter
 from pyrometer.workload.failure import user_code
-from pyrometer.workload.inputs import Arguments, argument_source
+from pyrometer.workload.inputs import Arguments, argument_source, fresh_copies
 from pyrometer.workload.parts import copied_module, is_lazy
 from pyrometer.workload.state import inference_mode, module_tensors, preserved_module, tensor_bytes
 from pyrometer.workload.surroundings import Surroundings
@@ -108,6 +108,7 @@ class InferenceSession(Session):
             home = devices[0] if devices else torch.device("cpu")
             self._source, self._fixed = argument_source(work.inputs, home, work.config)
             self._first: Arguments | None = self._source()
+        self.may_load_ahead = not self._fixed
         super().__init__(_common_device(devices, self._first), surroundings)
         self._autocast = work.config.autocast_context(self.device)
         self._counter = UnitCounter(work.per_step, work.mask)
@@ -125,6 +126,13 @@ class InferenceSession(Session):
         arguments = self._source()
         self._counter.note(arguments)
         return arguments
+
+    def afresh(self, prepared: Arguments) -> Arguments | None:
+        """Copies of inputs that are the same in each step."""
+        if not self._fixed:
+            return None
+        copies = fresh_copies((prepared.args, prepared.kwargs))
+        return None if copies is None else prepared._replace(args=copies[0], kwargs=copies[1])
 
     def step(self, prepared: Arguments) -> Any:
         """One forward pass."""

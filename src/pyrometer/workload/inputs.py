@@ -77,6 +77,30 @@ def as_arguments(value: Any) -> Arguments:
     raise InputError(f"inputs: got {type(value).__name__}; legal are {legal}{hint}")
 
 
+def fresh_copies(value: Any) -> Any:
+    """The same with plain tensors copied, each once; `None` where there are none.
+
+    A tensor that a copy would change in layout or marks stays itself.
+
+    >>> x = torch.zeros(2)
+    >>> a, b, name = fresh_copies((x, x, "x"))
+    >>> a is b, a is x, name
+    (True, False, 'x')
+    """
+    copies: dict[int, torch.Tensor] = {}
+
+    def copied(tensor: torch.Tensor) -> torch.Tensor:
+        is_plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and not vars(tensor)
+        if not (is_plain and tensor.is_contiguous()):
+            return tensor
+        if id(tensor) not in copies:
+            copies[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+        return copies[id(tensor)]
+
+    fresh = pytree.tree_map_only(torch.Tensor, copied, value)
+    return fresh if copies else None
+
+
 def is_shape_list(value: Any) -> bool:
     """Whether `value` is a non-empty list of tuples of non-negative integers."""
     return isinstance(value, list) and bool(value) and all(_is_shape(shape) for shape in value)

@@ -41,8 +41,11 @@ class Session(abc.ABC):
     Attributes:
         device: where the steps run.
         surroundings: global settings and imports that the steps need.
+        may_load_ahead: whether threads may rightly work on inputs of the next steps when a step has returned.
         inputs_seen: called by `phased_step` with the inputs of the step, before it computes with them.
     """
+
+    may_load_ahead = True
 
     def __init__(self, device: torch.device, surroundings: Surroundings) -> None:
         self.device = device
@@ -60,6 +63,10 @@ class Session(abc.ABC):
     @abc.abstractmethod
     def phased_step(self, mark: Mark) -> Any:
         """Run one step including its preparation, calling `mark(phase)` at the end of each phase."""
+
+    def afresh(self, prepared: Any) -> Any | None:  # noqa: ARG002
+        """What a step consumes, equal and made of new tensors; `None` where there are none, or each step has its own anyway."""
+        return None
 
     @property
     @abc.abstractmethod

@@ -78,7 +78,7 @@ def test_damaged_event_is_mended_counted_and_located(text, case, style):
     assert (found.num_events, found.num_lost) == (num, 0)
     assert found.first_byte is not None
     assert found.message.startswith("trace.json: ")
-    assert found.message.endswith("; analysed what is there; pass --strict to refuse")
+    assert found.message.endswith("; analysed what is there; PYROMETER_STRICT=1 refuses it")
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -96,7 +96,9 @@ def test_event_that_has_no_place_in_time_is_lost_and_counted(text, case, style):
 def test_strict_refuses_with_one_line_about_the_first_damage(text, case):
     damage = {**MENDED, **LOST}[case][0]
     text.path.write_bytes(damage(text.good()))
-    with pytest.raises(InputError, match=r"^trace\.json: .*; leave out --strict to analyse what is there$"):
+    with pytest.raises(
+        InputError, match=r"^trace\.json: .*; unset PYROMETER_STRICT to analyse what is there$"
+    ):
         read_trace(text.path, strict=True)
 
 

@@ -39,7 +39,7 @@ def test_every_complete_event_before_the_cut_is_there(text, style, tenth):
     if repair.code == "truncated":
         assert repair.message == (
             f"trace.json: truncated after event {loaded.info.num_events} (byte {len(cut)});"
-            " analysed what is there; pass --strict to refuse"
+            " analysed what is there; PYROMETER_STRICT=1 refuses it"
         )
 
 
@@ -83,7 +83,7 @@ def test_strict_refuses_a_truncated_file(text):
     good = text.good()
     text.path.write_bytes(good[: len(good) // 2])
     with pytest.raises(
-        InputError, match=r"^trace\.json: truncated after event 24 \(byte \d+\); leave out --strict"
+        InputError, match=r"^trace\.json: truncated after event 24 \(byte \d+\); unset PYROMETER_STRICT"
     ):
         read_trace(text.path, strict=True)
 

@@ -55,7 +55,8 @@ def compare(
         progress: told how far it is, between blocks.
 
     Raises:
-        InputError: a side cannot be prepared, or the sides are on different devices.
+        InputError: a side cannot be prepared, the sides are on different devices, or the time of a side is not that of its
+            work: it returns what has yet to run, puts work off to a thread, or keeps its answers by the identity of inputs.
         UserProgramError: a step raised.
 
     >>> import pyrometer as pm, torch
@@ -109,6 +110,6 @@ def compare_many(
         raise InputError(f"budget: got {limit_s} s; it must be positive, for example 20 s")
     with contextlib.ExitStack() as stack:
         sides = open_sides(stack, [baseline, *candidates], clock)
-        trial = Trial(sides, rule, limit_s, seed, progress)
+        trial = Trial(sides, rule, limit_s, seed, progress, strict=True)
         trial.run()
         return [conclude(trial, candidate) for candidate in range(1, len(sides))]

@@ -125,6 +125,7 @@ def _caveats(
     wall: tuple[float, float, float],
     isolated: float | None,
 ) -> Iterator[Caveat]:
+    yield from trial.doubts
     slot = trial.blocks.slot_effect()
     if isolated is not None and _disturbed(decision, isolated):
         yield caveat(

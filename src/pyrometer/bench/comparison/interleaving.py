@@ -6,15 +6,18 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.clock import Clock
 from pyrometer.bench.comparison.verdict import Metric
+from pyrometer.bench.genuine import doubts
+from pyrometer.bench.quality import Caveat, CaveatCode
 from pyrometer.bench.sampling import paused_gc, step_failure
 from pyrometer.bench.warmup import steady_start
-from pyrometer.errors import PyrometerError, UserProgramError
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Session
 
@@ -125,6 +128,34 @@ def warm_up(sides: list[Side], limit_s: Seconds) -> bool:
         if now_ns() >= deadline_ns:
             return all(side.is_warm for side in sides) or len(sides[0].warmup_s) < WARMUP_CALLS
     return True
+
+
+def require_genuine(sides: list[Side]) -> list[Caveat]:
+    """Refuse to compare what would fool a comparison; after the warm-up.
+
+    Returns:
+        What may fool it: work on other threads may be that of the next step, where each has inputs of its own.
+
+    Raises:
+        InputError: the time of a side's step is not that of its work.
+        UserProgramError: a step raised.
+    """
+    doubtful: list[Caveat] = []
+    for side in sides:
+        try:
+            found, num_steps = doubts(side.session, side.clock, side.typical_s, side.first_call_s)
+        except PyrometerError:
+            raise
+        except (Exception, SystemExit) as error:
+            failure = step_failure(side.num_calls + 1, error)
+            raise UserProgramError(f"{side.name}: {failure}") from error
+        side.num_calls += num_steps
+        for doubt in found:
+            if doubt.code == CaveatCode.WORK_PUT_OFF and side.session.may_load_ahead:
+                doubtful.append(msgspec.structs.replace(doubt, message=f"{side.name}: {doubt.message}"))
+                continue
+            raise InputError(f"{side.name}: {doubt.message}; {doubt.advice.title}")
+    return doubtful
 
 
 def choose_metric(sides: list[Side]) -> tuple[Metric, int]:

@@ -126,7 +126,7 @@ def replicate(
 
 def run_process(request: ProcessRequest) -> ProcessBlocks:
     """Load both targets and run the blocks; what every fresh process does."""
-    from pyrometer.bench.comparison.interleaving import Blocks, choose_metric, warm_up
+    from pyrometer.bench.comparison.interleaving import Blocks, choose_metric, require_genuine, warm_up
     from pyrometer.bench.comparison.trial import open_sides
 
     specs = [request.baseline, request.candidate]
@@ -138,6 +138,7 @@ def run_process(request: ProcessRequest) -> ProcessBlocks:
         for side in sides:
             side.first_call_s = side.batch(1).times_s[0]
         warm = warm_up(sides, WARMUP_S)
+        require_genuine(sides)
         metric, calls = (request.metric, request.calls) if request.metric else choose_metric(sides)
         blocks = Blocks(sides, metric, calls, request.seed)
         wanted = NUM_BLOCKS_SHORT if max(side.typical_s for side in sides) < SHORT_STEP_S else NUM_BLOCKS

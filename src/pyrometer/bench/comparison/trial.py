@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from pyrometer.bench.clock import Clock, clock_for
 from pyrometer.bench.comparison.decision import Decision, DecisionRule, decide
-from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, warm_up
+from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, require_genuine, warm_up
 from pyrometer.bench.dynamo import compile_seconds
 from pyrometer.bench.measure import Progress
+from pyrometer.bench.quality import Caveat
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Workload
@@ -56,6 +57,7 @@ class Trial:
         sides: the baseline first, then the candidates.
         decisions: by the candidate's place in `sides`; empty when a single step is longer than the budget.
         isolated: by the same key, ln(candidate/baseline) of each side run alone; on devices only.
+        strict: refuse sides whose time is not that of their work; what may be so is in `doubts`.
         blocks_s: time that the blocks took.
         elapsed_s: time that everything took, first calls included.
     """
@@ -67,6 +69,8 @@ class Trial:
     progress: Progress | None
     interrupted: bool = False
     warm: bool = True
+    strict: bool = False
+    doubts: list[Caveat] = field(default_factory=list)
     blocks_s: Seconds = 0.0
     elapsed_s: Seconds = 0.0
     decisions: dict[int, Decision] = field(default_factory=dict)
@@ -76,6 +80,7 @@ class Trial:
         """Warm up, choose the metric, run blocks until every candidate is decided or the budget is spent.
 
         Raises:
+            InputError: the time of a side's step is not that of its work.
             KeyboardInterrupt: before the first block was complete, so that there is nothing to keep.
         """
         opened_s = self._now_s()
@@ -99,6 +104,8 @@ class Trial:
 
     def _warm_and_run(self) -> None:
         self.warm = warm_up(self.sides, self.budget_s * WARMUP_SHARE)
+        if self.strict:
+            self.doubts = require_genuine(self.sides)
         metric, calls = choose_metric(self.sides)
         self.blocks = Blocks(self.sides, metric, calls, self.seed)
         self._blocks_started_s = self._now_s()

@@ -64,7 +64,7 @@ def damage(trace: RankTrace) -> Iterator[HealthIssue]:
             code="repaired",
             severity="info",
             message=f"{count} damaged events were mended and kept ({', '.join(r.code for r in mended)}); their times are "
-            "right, names or arguments may differ; pass --strict to refuse such files",
+            "right, names or arguments may differ; PYROMETER_STRICT=1 refuses such files",
             count=count,
         )
 

@@ -11,8 +11,8 @@ import msgspec
 from pyrometer.errors import InputError
 from pyrometer.trace.info import Repair
 
-KEPT = "; analysed what is there; pass --strict to refuse"
-REFUSED = "; leave out --strict to analyse what is there"
+KEPT = "; analysed what is there; PYROMETER_STRICT=1 refuses it"
+REFUSED = "; unset PYROMETER_STRICT to analyse what is there"
 
 MEANING = MappingProxyType(
     {

@@ -1,0 +1,1 @@
+"""An operator of a trace, written as a benchmark that runs without the program it came from."""
