@@ -7,11 +7,15 @@ import os
 import pickle
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
 
 from pyrometer.cli.main import main
+from pyrometer.cli.memory_profile import _predicted
+from pyrometer.memory.prediction.errors import NotPredictableError
+from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.report.schema import schema_of
 
 CONTRACT = {
@@ -243,3 +247,20 @@ def test_what_cannot_be_is_one_line(capsys, arguments, code, said):
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_a_prediction_that_fails_leaves_the_rest_of_the_report(monkeypatch):
+    def fails(_work, **settings):
+        if settings.get("batch") == 64:
+            raise NotPredictableError("the router needs the values of its scores")
+        return PredictedMemory(peak_bytes=settings["batch"], ledger_bytes={})
+
+    monkeypatch.setattr("pyrometer.memory.prediction.predict.predict_memory", fails)
+    question = SimpleNamespace(what_if=[{"batch": 64}, {"batch": 16}])
+    profile = MemoryProfile(name="moe", device="cpu", peak_bytes=8, ledger_bytes={})
+    answers, told = _predicted(None, question, profile)
+    assert [answer.peak_bytes for answer in answers] == [16]
+    (note,) = told.notes
+    assert note.startswith(
+        "--predict batch=64 could not be answered: cannot be predicted without running: the router"
+    )

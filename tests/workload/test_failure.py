@@ -9,6 +9,7 @@ import pytest
 
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.workload.failure import described, first_line, user_code
+from pyrometer.workload.output import SHOWN_LINES, stdout_to_stderr
 
 
 def raised(function):
@@ -82,3 +83,16 @@ def test_stdout_may_be_closed():
         ["bash", "-c", '"$0" -c "$1" >&-', sys.executable, code], capture_output=True, text=True, check=True
     )
     assert done.stderr == "to stderr\n"
+
+
+def test_of_what_a_program_prints_in_each_step_the_first_lines_are_shown(capsys):
+    with stdout_to_stderr():
+        for step in range(SHOWN_LINES + 60):
+            with stdout_to_stderr():
+                print("step", step)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    lines = shown.err.splitlines()
+    assert lines[0] == "step 0"
+    assert lines[-1] == "… and 60 more lines that the program printed"
+    assert len(lines) == SHOWN_LINES + 1

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
 import msgspec
 
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
+from pyrometer.quantity import format_seconds
 from pyrometer.redaction import redacted_argv
 from pyrometer.settings import load_settings, with_flags
 
@@ -122,7 +124,12 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
 
 def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     from pyrometer.compiler.collecting.collector import collect
-    from pyrometer.compiler.inspection.evaluation import evaluate_modes
+    from pyrometer.compiler.inspection.evaluation import (
+        DEFAULT_MODE_S,
+        DEFAULT_MODES,
+        evaluate_modes,
+        expected_seconds,
+    )
     from pyrometer.compiler.inspection.inspect import DEFAULT_BUDGET_S, inspect_compile
     from pyrometer.compiler.inspection.trial import try_rewrites
     from pyrometer.compiler.private.console import without_break_warnings
@@ -148,7 +155,15 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
                 trial = try_rewrites(work, report, mode=flags["mode"], budget_s=budget_s)
                 report = msgspec.structs.replace(report, trial=trial)
         if "modes" in flags["extras"]:
-            report = msgspec.structs.replace(report, evaluation=evaluate_modes(target, progress=progress))
+            mode_s = DEFAULT_MODE_S if flags["budget"] is None else budget_s / (1 + 2 * len(DEFAULT_MODES))
+            wait_s = expected_seconds(report.cost.compile_s, len(DEFAULT_MODES), mode_s)
+            click.echo(
+                f"modes: {len(DEFAULT_MODES)} of them, each compiled afresh and compared with eager, take about "
+                f"{format_seconds(wait_s)}; autotuning longer",
+                err=True,
+            )
+            evaluation = evaluate_modes(target, mode_s=mode_s, progress=progress)
+            report = msgspec.structs.replace(report, evaluation=evaluation)
         if sample is not None:
             shapes = recommend_shapes(work, sample, mode=flags["mode"], progress=progress)
         program = describe(work)

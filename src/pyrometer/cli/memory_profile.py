@@ -17,7 +17,7 @@ from pyrometer.redaction import redacted_argv
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
-    from pyrometer.memory.profile import MemoryProfile
+    from pyrometer.memory.profile import MemoryProfile, PredictedMemory
     from pyrometer.memory.snapshots.report import SnapshotReport
     from pyrometer.quantity import Bytes, Seconds
     from pyrometer.record import Record
@@ -64,7 +64,6 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
     from pyrometer.evidence.evidence import Evidence
     from pyrometer.hardware.environment import read_environment
     from pyrometer.memory.difference import diff_memory
-    from pyrometer.memory.prediction.predict import predict_memory
     from pyrometer.memory.profile import MemoryProfile
     from pyrometer.memory.profiling import profile_memory
     from pyrometer.report.documents import MemoryDocument
@@ -80,7 +79,7 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
         work = load_workload(parsed)
         profile = profile_memory(work, budgets_bytes=question.sizes, leak_steps=steps, progress=progress)
         progress(0.9, "predicting")
-        what_if = [predict_memory(work, **settings) for settings in question.what_if]
+        what_if, profile = _predicted(work, question, profile)
         plan = None if question.plan_bytes is None else _plan(work, question)
         program = describe(work)
     evidence = Evidence(
@@ -94,6 +93,25 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
         plan=plan,
         diff=None if earlier is None else diff_memory(earlier, profile),
     )
+
+
+def _predicted(
+    work: Workload, question: MemoryQuestion, profile: MemoryProfile
+) -> tuple[list[PredictedMemory], MemoryProfile]:
+    """The answers to `--predict`; why there is none is a note, since the rest of the report stands without."""
+    from msgspec.structs import replace
+
+    from pyrometer.errors import PyrometerError
+    from pyrometer.memory.prediction.predict import predict_memory
+
+    what_if, notes = [], list(profile.notes)
+    for settings in question.what_if:
+        try:
+            what_if.append(predict_memory(work, **settings))
+        except PyrometerError as error:
+            asked = ",".join(f"{name}={value}" for name, value in settings.items())
+            notes.append(f"--predict {asked} could not be answered: {error}")
+    return what_if, replace(profile, notes=notes)
 
 
 def _refuse_illegal(question: MemoryQuestion) -> None:

@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 
     from pyrometer.report.documents import Document
 
+READABLE_BYTES = 256 * 1024
+"""Longer documents are for programs alone: spaces would double them."""
 _PIPE_WIDTH = 200  # a reader that is a program gets whole lines
 
 
 def document_json(document: Record | dict[str, Any]) -> bytes:
-    """A document as indented JSON in UTF-8, without secrets; what of a file's name is not, is replaced."""
+    """A document as JSON in UTF-8, without secrets, indented unless it is long; what of a file's name is no UTF-8, is replaced."""
     document = redacted(document)
     try:
         raw = msgspec.json.encode(document)
     except UnicodeEncodeError:  # Python keeps the odd bytes of a name as lone surrogates
         text = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
         raw = text.encode("utf-8", "replace")
-    return msgspec.json.format(raw, indent=2)
+    return msgspec.json.format(raw, indent=2) if len(raw) <= READABLE_BYTES else raw
 
 
 def print_document(document: Record) -> None:

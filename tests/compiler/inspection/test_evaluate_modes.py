@@ -2,14 +2,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch import nn
 
+from pyrometer.bench.quality import CaveatCode, caveat
+from pyrometer.compiler.build import build_report
+from pyrometer.compiler.inspection import evaluation as evaluation_module
 from pyrometer.compiler.inspection.evaluation import EvaluatedMode, conclude_modes, evaluate_modes
 from pyrometer.compiler.inspection.record import Evaluation, ModeResult
+from pyrometer.compiler.log import CompileLog
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.record import from_json, to_json
+from pyrometer.report.facts.compile import sections
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.target import parse_target
 
@@ -59,6 +65,37 @@ def test_eager_is_best_when_nothing_was_shown_to_be_faster():
 
     assert evaluation.best == "eager"
     assert evaluation.sentence == "eager: no mode was shown to be faster; default no change (within ±5 %)"
+
+
+def test_what_else_the_machine_did_is_told_once_for_the_whole_table():
+    load = caveat(CaveatCode.COMPETING_LOAD, "other processes kept 1.5 of 2 CPUs busy", "stop them")
+    rows = [
+        msgspec.structs.replace(EAGER, caveats=[load]),
+        msgspec.structs.replace(row("default", "same", 1.0), caveats=[load]),
+    ]
+    evaluation = conclude_modes(rows)
+
+    assert evaluation.caveats == [load]
+    (chapter,) = [
+        section
+        for section in sections(msgspec.structs.replace(build_report(CompileLog(())), evaluation=evaluation))
+        if section.slug == "evaluation"
+    ]
+    assert any(fact.value == load.message for fact in chapter.facts)
+
+
+def test_a_busy_machine_is_a_caveat_of_each_mode(straight, batch, monkeypatch):
+    load = caveat(CaveatCode.COMPETING_LOAD, "other processes kept 1.5 of 2 CPUs busy", "stop them")
+    few = caveat(CaveatCode.FEW_SAMPLES, "3 samples", "measure longer")
+    real = evaluation_module.measure
+
+    def crowded(*arguments, **options):
+        return msgspec.structs.replace(real(*arguments, **options), warnings=[load, few])
+
+    monkeypatch.setattr(evaluation_module, "measure", crowded)
+    evaluation = evaluate_modes(Inference(straight, batch), (), mode_s=0.1)
+    assert [caveat.code for caveat in evaluation.caveats] == ["competing_load"]
+    assert evaluation.elapsed_s > 0
 
 
 @pytest.mark.usefixtures("quick")

@@ -245,3 +245,32 @@ def test_phases_come_from_stacks_and_annotations(files, training):
     report = files.report(raw)
     assert report.timeline.phases == []
     assert report.devices[0].peak_phase is None
+
+
+def test_state_that_lives_when_the_file_ends_in_the_optimizer_is_state(files):
+    """As of an optimizer that makes its state in its step, and is the last that the file tells of."""
+    recorder = files.recorder()
+    recorder.alloc("weights", 8 * MIB, "parameters")
+    recorder.alloc("scratch", 4 * MIB, "optimizer")
+    recorder.alloc("moments", 16 * MIB, "optimizer")
+    recorder.free("scratch")
+    ledger = files.report(recorder).ledger_bytes
+    assert (ledger["optimizer"], ledger["temporaries"]) == (16 * MIB, 4 * MIB)
+
+
+def test_what_is_in_use_when_a_request_of_the_optimizer_fails_is_not_called_state(files):
+    recorder = files.recorder(capacity_mib=64)
+    recorder.alloc("weights", 8 * MIB, "parameters")
+    recorder.alloc("square roots", 40 * MIB, "optimizer")
+    assert not recorder.alloc("too much", 40 * MIB, "optimizer")
+    ledger = files.report(recorder).ledger_bytes
+    assert (ledger.get("optimizer", 0), ledger["temporaries"]) == (0, 40 * MIB)
+
+
+def test_a_peak_that_is_reached_twice_lies_where_the_program_worked(files):
+    recorder = files.recorder()
+    recorder.alloc("loaded", 16 * MIB, "user")
+    recorder.free("loaded")
+    recorder.alloc("computed", 16 * MIB, "forward")
+    report = files.report(recorder)
+    assert report.devices[0].peak_phase == "forward"

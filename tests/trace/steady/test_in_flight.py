@@ -52,6 +52,16 @@ def test_what_if_does_not_promise_the_wait_for_unrecorded_work(builder):
     assert report.critical_path.total_ns == report.span_ns
 
 
+def test_steps_run_when_the_device_does_them_from_the_first_recorded_work_on(builder):
+    for i in range(10):
+        builder.annotate(f"ProfilerStep#{i}", i * 40 * MS, 40 * MS)
+    report = report_rank(serving(builder, behind_ms=119).read())
+    assert [entry.reason for entry in report.left_out] == ["in_flight_at_start"]
+    assert len(report.steps) == 10
+    assert {round((step.end_ns - step.start_ns) / 1e6) for step in report.steps} == {40}
+    assert report.steps[0].start_ns == report.origin_ns
+
+
 def test_a_graph_of_many_kernels_is_one_launch_that_waits(builder):
     call = builder.call("cudaGraphLaunch", 0, 20)
     builder.op("aten::copy_", 0, 50)

@@ -113,3 +113,13 @@ def test_measuring_leaves_the_model_and_the_callers_inputs_as_they_were(models):
     assert model.calls == 0
     assert torch.equal(x, before)
     assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("made_inside", [True, False])
+def test_inputs_of_both_kinds_are_compared_in_inference_mode(models, made_inside):
+    x = torch.randn(2, 9, 4)
+    runner = ShapeBuckets(models.Pointwise(), {"x": [1]}, sample=[{"x": (2, 12, 4)}], backend="eager")
+    with torch.inference_mode():
+        statistics = runner.precompile(x.clone() if made_inside else x)
+    assert [way.failure for way in statistics.ways] == [None] * 4
+    assert statistics.num_graphs == 1

@@ -8,7 +8,7 @@ from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 
 
-class GraphNode(Record, frozen=True, kw_only=True):
+class GraphNode(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One node."""
 
     name: str
@@ -36,7 +36,7 @@ class GraphNode(Record, frozen=True, kw_only=True):
     saved: Annotated[bool, doc("returned only for the backward graph")] = False
 
 
-class Graph(Record, frozen=True, kw_only=True):
+class Graph(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The graph of one compilation at one stage."""
 
     compile_id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.measure import Progress, measure
 from pyrometer.bench.measurement import Measurement
+from pyrometer.bench.quality import Caveat, CaveatCode
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.costs.code import artifact_bytes, read_code
 from pyrometer.compiler.inspection.accuracy import Accuracy, compare_outputs, tolerance_of
@@ -35,6 +37,16 @@ DEFAULT_MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs")
 DEFAULT_MODE_S = 5.0
 TIMEOUT_S = 1800.0
 PROFILED_STEPS = 5
+MACHINE = frozenset(
+    code.value
+    for code in (
+        CaveatCode.COMPETING_LOAD,
+        CaveatCode.STEAL,
+        CaveatCode.THROTTLED,
+        CaveatCode.FREQUENCY_CHANGED,
+    )
+)
+"""Reservations about the machine: they hold for the whole table."""
 
 
 class ModeRequest(Record, frozen=True, kw_only=True):
@@ -50,6 +62,7 @@ class EvaluatedMode(Record, frozen=True, kw_only=True):
 
     result: ModeResult
     words: str = ""
+    caveats: Annotated[list[Caveat], doc("of its measurement and its comparison, about the machine")] = []
 
 
 def evaluate_modes(
@@ -83,6 +96,7 @@ def evaluate_modes(
         raise InputError(f"mode_s: got {mode_s}; it must be positive, for example 5")
     evaluate = _in_fresh(work, mode_s) if isinstance(work, Target) else _in_process(work, mode_s)
     rows: list[EvaluatedMode] = []
+    start_s = time.monotonic()
     for number, mode in enumerate([EAGER, *wanted]):
         if progress is not None:
             progress(number / (len(wanted) + 1), f"mode {mode}")
@@ -92,7 +106,16 @@ def evaluate_modes(
             if mode == EAGER:
                 raise
             rows.append(_failed(mode, str(failure)))
-    return conclude_modes(rows)
+    return msgspec.structs.replace(conclude_modes(rows), elapsed_s=time.monotonic() - start_s)
+
+
+def expected_seconds(compile_s: Seconds, num_modes: int, mode_s: Seconds) -> Seconds:
+    """About what an evaluation takes: each mode is compiled anew, measured and compared; eager is measured.
+
+    >>> expected_seconds(10.0, num_modes=3, mode_s=5.0)
+    65.0
+    """
+    return num_modes * (compile_s + 2 * mode_s) + mode_s
 
 
 def evaluate_mode(request: ModeRequest) -> EvaluatedMode:
@@ -107,18 +130,20 @@ def evaluate_mode(request: ModeRequest) -> EvaluatedMode:
 
 def conclude_modes(rows: Sequence[EvaluatedMode]) -> Evaluation:
     """Put rows together, the first of them eager: the fastest mode that was shown to be faster and computes the same."""
+    caveats = list({caveat.code: caveat for row in reversed(rows) for caveat in row.caveats}.values())[::-1]
     fit = [row for row in rows if row.result.outcome == "faster" and not row.result.failure]
     best = min(fit, key=lambda row: row.result.ratio or 1.0, default=None)
     if best is None:
         said = [f"{row.result.mode} {row.words or 'failed'}" for row in rows[1:]]
         text = "; ".join(["eager: no mode was shown to be faster", *said])
-        return Evaluation(modes=[row.result for row in rows], best=EAGER, sentence=text)
+        return Evaluation(modes=[row.result for row in rows], best=EAGER, sentence=text, caveats=caveats)
     steps = best.result.break_even_steps
     repaid = "" if steps is None else f", repaid after {steps} steps"
     return Evaluation(
         modes=[row.result for row in rows],
         best=best.result.mode,
         sentence=f"{best.result.mode}: {best.words}{repaid}",
+        caveats=caveats,
     )
 
 
@@ -141,7 +166,7 @@ def _evaluate(work: Workload, mode: str, seconds: Seconds) -> EvaluatedMode:
         if measured.failure is None:
             _require_plain(variant)
         row = msgspec.structs.replace(_row(mode, measured, _utilization(variant)), failure=measured.failure)
-        return EvaluatedMode(result=row)
+        return EvaluatedMode(result=row, caveats=_of_machine(measured.warnings))
     import_compiler()
     with fresh_cache():
         with collect() as collector:
@@ -151,7 +176,13 @@ def _evaluate(work: Workload, mode: str, seconds: Seconds) -> EvaluatedMode:
         accuracy = compare_outputs(variant, lambda fixed: fixed.variant(mode=EAGER), tolerance_of(work))
         verdict = compare(work.variant(mode=EAGER), variant, budget_s=seconds)
         utilization = _utilization(variant)
-    return _judged(_row(mode, measured, utilization), measured, accuracy, verdict, collector.log())
+    judged = _judged(_row(mode, measured, utilization), measured, accuracy, verdict, collector.log())
+    return msgspec.structs.replace(judged, caveats=_of_machine([*measured.warnings, *verdict.caveats]))
+
+
+def _of_machine(caveats: Sequence[Caveat]) -> list[Caveat]:
+    """Those that say what else the machine did."""
+    return [caveat for caveat in caveats if caveat.code in MACHINE]
 
 
 def _require_plain(work: Workload) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.quality import Caveat
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
@@ -116,3 +117,7 @@ class Evaluation(Record, frozen=True, kw_only=True):
     modes: list[ModeResult]
     best: Annotated[str, doc("the mode to use; eager when nothing was shown to be faster")]
     sentence: Annotated[str, doc("the verdict in one line")]
+    caveats: Annotated[
+        list[Caveat], doc("what the machine did besides while modes were measured, each once")
+    ] = []
+    elapsed_s: Annotated[Seconds | None, doc("all of it, compiling included; null if not told")] = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyrometer.memory.ledger.reading import bytes_by, held_by_place, ledger_of, phase_at
+import numpy as np
+
+from pyrometer.memory.ledger.reading import at_work, bytes_by, held_by_place, ledger_of, phase_at
 from pyrometer.memory.ledger.replay import timeline_of
 from pyrometer.memory.profile import MemoryProfile, ProcessLevels
 from pyrometer.memory.recording.allocation import AllocationLog
@@ -29,12 +31,13 @@ def profile_of_log(
     >>> profile_of_log(log, name="p", device="cpu", source="", levels=ProcessLevels(), workspace=64).peak_bytes
     64
     """
-    live = log.live_at(log.peak_event)
+    peak_event = _peak_event(log)
+    live = log.live_at(peak_event)
     ledger = ledger_of(live)
     ledger["workspace"] += workspace
     cache = max(0, (levels.reserved_peak_bytes or 0) - (levels.allocated_peak_bytes or 0))
     ledger["cache"] += cache
-    phase = phase_at(log, log.peak_event)
+    phase = phase_at(log, peak_event)
     return MemoryProfile(
         name=name,
         device=device,
@@ -52,3 +55,14 @@ def profile_of_log(
         levels=levels,
         notes=list(log.notes),
     )
+
+
+def _peak_event(log: AllocationLog) -> int:
+    """The event after which most was alive; on ties one of a phase that works."""
+    if not log.events:
+        return log.peak_event
+    changes = [
+        log.allocations[index].nbytes if index >= 0 else -log.allocations[~index].nbytes
+        for index in log.events
+    ]
+    return at_work(np.cumsum(changes), [(phase.name, phase.event) for phase in log.phases])

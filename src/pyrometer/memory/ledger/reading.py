@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from pyrometer.memory.category import CATEGORIES, Category
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog, PhaseEnd
 from pyrometer.quantity import Bytes
 from pyrometer.workload.whereabouts.lines import site_of
+
+WORK = frozenset({"forward", "backward", "optimizer"})
+"""Phases in which a program computes."""
 
 BEFORE = "(before the steps)"
 """Where something was allocated that was there before the recording began."""
@@ -33,6 +39,24 @@ def ledger_of(live: Iterable[Allocation]) -> dict[str, Bytes]:
 def phase_at(log: AllocationLog, event: int) -> PhaseEnd | None:
     """The phase that an event belongs to; `None` for what came after the last one."""
     return next((phase for phase in log.phases if event < phase.event), None)
+
+
+def at_work(levels: npt.NDArray[np.int64], phases: Sequence[tuple[str, int]]) -> int:
+    """The event of the highest level; where several are as high, the first in a phase of work, not before or between steps.
+
+    Args:
+        levels: bytes after each event.
+        phases: name of each phase, and the event after its last.
+
+    >>> at_work(np.array([4, 2, 4, 4]), [("setup", 1), ("data", 3), ("forward", 4)])
+    3
+    """
+    highest = np.flatnonzero(levels == levels.max())
+    ends = np.array([end for _, end in phases], np.int64)
+    numbers = np.searchsorted(ends, highest, side="right")
+    working = np.array([*(name in WORK for name, _ in phases), False])
+    first = highest[working[numbers]]
+    return int(first[0] if len(first) else highest[0])
 
 
 def bytes_by(live: Iterable[Allocation], key: Callable[[Allocation], str | None]) -> dict[str, Bytes]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyrometer.memory.category import CATEGORIES, Category
+from pyrometer.memory.ledger.reading import at_work
 from pyrometer.memory.prediction.cuda import block_sizes, reserved_peak, stays_on_host
 from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.quantity import Bytes
@@ -83,7 +84,7 @@ class Lifetimes:
         levels = self.levels(sizes)
         if not len(levels):
             return Peak(0, -1)
-        event = int(np.argmax(levels))
+        event = at_work(levels, self.phases)
         return Peak(int(levels[event]), event)
 
     def phase_peaks(self, sizes: Integers) -> dict[str, Bytes]:

@@ -14,7 +14,7 @@ from pyrometer.memory.snapshots.categories import PHASES, Categories, categorise
 from pyrometer.memory.snapshots.fragments import failed_request, fragmentation
 from pyrometer.memory.snapshots.holding import Holders
 from pyrometer.memory.snapshots.layout import Layout, layout_at_end, layouts_after, reserved_over_time
-from pyrometer.memory.snapshots.lifetimes import Lifetimes, find_lifetimes
+from pyrometer.memory.snapshots.lifetimes import BEFORE, Lifetimes, find_lifetimes
 from pyrometer.memory.snapshots.pressure import Release, capacity_bytes, find_releases
 from pyrometer.memory.snapshots.report import (
     CacheRelease,
@@ -123,7 +123,11 @@ class _Device:
         self._snapshot, self._device, self._settings, self._sites = snapshot, device, settings, named
         self._total_bytes = device_total_bytes
         self._lifetimes: Lifetimes = find_lifetimes(device, settings)
-        self._categories: Categories = categorise(snapshot, self._lifetimes, device.events.stack)
+        failures = np.flatnonzero(device.events.action == OOM)
+        last_failure = int(failures[-1]) if len(failures) else BEFORE
+        self._categories: Categories = categorise(
+            snapshot, self._lifetimes, device.events.stack, last_failure
+        )
         self._holders = Holders(self._lifetimes, self._categories, named)
         self._reserved: Ints = reserved_over_time(device)
         self._releases: list[Release] = find_releases(snapshot, device)
@@ -161,10 +165,17 @@ class _Device:
 
     def _find_instants(self) -> _Instants:
         totals = self._lifetimes.sizes_over_time(self._lifetimes.size)
-        peak, reserved_peak = int(totals.argmax()) - 1, int(self._reserved.argmax()) - 1
+        peak, reserved_peak = self._peak_at_work(totals), int(self._reserved.argmax()) - 1
         ooms = np.flatnonzero(self._device.events.action == OOM)[-_MAX_OOMS:].tolist()
         layouts = layouts_after(self._device, self._lifetimes, self._settings, [peak, reserved_peak, *ooms])
         return _Instants(peak, reserved_peak, ooms, layouts)
+
+    def _peak_at_work(self, totals: Ints) -> int:
+        """The event of the peak; where several are as high, the first in which the program was at work."""
+        highest = np.flatnonzero(totals == totals.max()) - 1
+        inside = highest[highest >= 0]
+        working = inside[self._categories.phase[inside] > 0]
+        return int(working[0] if len(working) else highest[0])
 
     def _fragmentation(self) -> PeakFragmentation:
         at, device = self._instants, self._device

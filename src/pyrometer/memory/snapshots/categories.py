@@ -5,9 +5,9 @@ Rules, first match wins; an allocation that none fits is `unknown`:
 1. The file says so: events made by torch's profiler carry a category.
 2. The C++ stack holds `getCUDABlasLtWorkspace`, `getWorkspace` or the like: `workspace`.
 3. Made under an optimizer's `step` (a frame of torch/optim): `optimizer` when made by `_init_group`, or when still there
-   after the next allocation outside of the optimizer; else `temporaries`.
+   after the next allocation outside of the optimizer, or at the end; else `temporaries`.
 4. Made in a backward pass (an autograd node, or the engine, on the C++ stack): `gradients` when made by `AccumulateGrad`,
-   or when still there after the next allocation outside of the backward pass; else `temporaries`.
+   or when still there after the next allocation outside of the backward pass, or at the end; else `temporaries`.
 5. Made by a module's constructor, or while a model was moved (`Module._apply`): `parameters`.
 6. Made while batches were put together (a frame of torch/utils/data): `inputs`.
 7. Made in a module's forward pass: `activations` when still there at the next allocation of a backward pass, else
@@ -113,20 +113,30 @@ def _module_trait(frame: Frame) -> Trait:
     return Trait.FORWARD if frame.name in _FORWARD else Trait.NONE
 
 
-def categorise(snapshot: Snapshot, lifetimes: Lifetimes, stack_of_event: npt.NDArray[np.int32]) -> Categories:
+def categorise(
+    snapshot: Snapshot,
+    lifetimes: Lifetimes,
+    stack_of_event: npt.NDArray[np.int32],
+    last_failure: int = BEFORE,
+) -> Categories:
     """Apply the rules to all allocations.
 
     Args:
         snapshot: for stacks and labels.
         lifetimes: of one device.
         stack_of_event: of each event of that device.
+        last_failure: event of the last request that failed: what is there then may be in the midst of being used.
     """
     traits = np.array([trait([snapshot.frames[i] for i in stack]) for stack in snapshot.stacks], np.int8)
     phase = _phases(traits, lifetimes, stack_of_event)
     mine = traits[lifetimes.stack]
     later_other = {kind: _next_unlike(lifetimes, phase, kind) for kind in (2, 3)}
     next_backward = _next_like(lifetimes, phase, 2)
-    stays = lifetimes.freed
+    settled = (lifetimes.made > last_failure) | (lifetimes.made == BEFORE)
+    lives = (lifetimes.freed >= lifetimes.num_events) & settled
+    stays = np.where(
+        lives, lifetimes.num_events + 2, lifetimes.freed
+    )  # also where the file ends in this phase
     rules: list[tuple[npt.NDArray[np.bool_], str]] = [
         (mine == Trait.WORKSPACE, "workspace"),
         (mine == Trait.OPTIMIZER_STATE, "optimizer"),
@@ -137,7 +147,7 @@ def categorise(snapshot: Snapshot, lifetimes: Lifetimes, stack_of_event: npt.NDA
         (mine == Trait.BACKWARD, "temporaries"),
         (mine == Trait.PARAMETER, "parameters"),
         (mine == Trait.DATA, "inputs"),
-        ((mine == Trait.FORWARD) & (stays > next_backward), "activations"),
+        ((mine == Trait.FORWARD) & (lifetimes.freed > next_backward), "activations"),
         (mine == Trait.FORWARD, "temporaries"),
     ]
     order: tuple[str, ...] = CATEGORIES

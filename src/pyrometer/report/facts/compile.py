@@ -192,6 +192,9 @@ def _evaluation(report: CompileReport) -> Section | None:
         "the two medians."
     )
     facts = [Fact("verdict", evaluation.sentence)]
+    facts += [Fact("warning", caveat.message, caveat.advice.title) for caveat in evaluation.caveats]
+    if evaluation.elapsed_s is not None:
+        facts.append(Fact("took", format_seconds(evaluation.elapsed_s)))
     return Section(
         "evaluation",
         "Eager against the modes of torch.compile",

@@ -11,6 +11,7 @@ import polars as pl
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_numbers
 from pyrometer.trace.timing.intervals import Intervals, covered, length
+from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
 
@@ -48,16 +49,23 @@ def between(trace: RankTrace, low: int, high: int) -> RankTrace:
     """The same record, of which only the span from one moment to another counts: device work is cut off at both."""
     low = min(max(low, trace.activity.start_ns), trace.activity.end_ns)
     high = min(max(high, low), trace.activity.end_ns)
-    steps = trace.steps.with_columns(
-        start_ns=pl.col("start_ns").clip(low, high), end_ns=pl.col("end_ns").clip(low, high)
-    ).filter(pl.col("end_ns") > pl.col("start_ns"))
+    length = pl.col("end_ns") - pl.col("start_ns")
+    inside = (
+        step_windows(trace).select(pl.col("start_ns", "end_ns").clip(low, high)).select(length).to_series()
+    )
+    usual = inside.filter(inside > 0).median()
+    held = inside * 2 >= usual if isinstance(usual, float) else inside > 0  # of the others too little is left
     return dataclasses.replace(
         trace,
         tables=_clipped(trace, low, high),
         results={},
         window=(low, high),
-        known_steps=steps.with_columns(step=pl.int_range(pl.len(), dtype=pl.Int32)),
+        known_steps=_numbered(trace.steps.filter(held)),
     )
+
+
+def _numbered(steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.with_columns(step=pl.int_range(pl.len(), dtype=pl.Int32))
 
 
 def _clipped(trace: RankTrace, low: int, high: int) -> Mapping[str, pl.DataFrame]:
@@ -96,7 +104,7 @@ def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
     begins = pl.when(is_kind(*DEVICE_WORK)).then("start_ns").otherwise(pl.col("start_ns").clip(host_end))
     tables["events"] = tables["events"].with_columns(start_ns=begins)
     tables["events"] = tables["events"].with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
-    kept = RankTrace(trace.info, tables, known_steps=steps[first:])
+    kept = RankTrace(trace.info, tables, known_steps=_numbered(steps[first:]))
     return between(kept, low, trace.activity.end_ns), earlier
 
 

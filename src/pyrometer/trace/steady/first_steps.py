@@ -38,7 +38,12 @@ def count_first_steps(trace: RankTrace) -> int:
 def step_lengths(trace: RankTrace) -> IntArray:
     """How long each step takes until the host has left it and the device has done its work, after the step before; ns.
 
-    A host that runs ahead enqueues steps faster than they are done: that makes the first of them no outlier.
+    A host that runs ahead enqueues steps faster than they are done, and the first of them may wait for work that was
+    launched before recording began and is not in the record: neither makes the first of them an outlier.
     """
-    windows = step_windows(trace)
-    return np.asarray((windows["end_ns"] - windows["start_ns"]).to_numpy(), np.int64)
+    windows, began = step_windows(trace), trace.device_work["start_ns"].min()
+    lengths = (windows["end_ns"] - windows["start_ns"]).to_numpy().astype(np.int64)
+    if len(lengths) and isinstance(began, int):
+        on_host = trace.steps["end_ns"][0] - trace.steps["start_ns"][0]
+        lengths[0] = min(lengths[0], max(on_host, windows["end_ns"][0] - began))
+    return np.asarray(lengths, np.int64)

@@ -33,6 +33,8 @@ def step_windows(trace: RankTrace) -> pl.DataFrame:
     done = np.minimum(placed["done"].fill_null(low[0]).to_numpy(), trace.activity.end_ns)
     end = np.maximum.accumulate(np.maximum(high, done))
     start = np.maximum(low, np.append(_in_flight(trace, int(low[0]), placed["first"][0]), end[:-1]))
+    if trace.window is not None:  # of a part of the span
+        start, end = np.clip(start, *trace.window), np.clip(end, *trace.window)
     if (end <= start).any():
         return steps
     return steps.with_columns(

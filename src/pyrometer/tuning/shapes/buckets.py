@@ -463,7 +463,7 @@ class ShapeBuckets:
         padded = self._fitting.padded(call, sizes, edges)
         bucket = self._store.find(edges, signature_of(self.model, *padded))
         if bucket is None:
-            raise InputError(f"the bucket of {edges} was dropped: it does not fit into max_bytes")
+            raise InputError(f"no graph is held for {edges} and inputs of this kind")
         return self._fitting.cropped(bucket.graph.call(*padded[0], **padded[1]), sizes)
 
     def _cells(self) -> list[Sizes]:

@@ -15,6 +15,7 @@ from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for
 from pyrometer.errors import InputError
 from pyrometer.quantity import format_percent
+from pyrometer.tuning.shapes.axes import like_the_tensor
 from pyrometer.tuning.shapes.blame import Culprit, Watch, find_culprit, watching
 from pyrometer.tuning.shapes.dropout import Dropless
 from pyrometer.workload.state import preserved_rng
@@ -209,7 +210,8 @@ def copied(call: CallArguments) -> CallArguments:
 
     def copy(tensor: torch.Tensor) -> torch.Tensor:
         if id(tensor) not in copies:
-            made = tensor.detach().clone()
+            with like_the_tensor(tensor):
+                made = tensor.detach().clone()
             copies[id(tensor)] = (
                 made.requires_grad_() if tensor.requires_grad and not made.is_inference() else made
             )

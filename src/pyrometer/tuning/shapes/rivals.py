@@ -109,9 +109,11 @@ def losing_note(ways: Iterable[WayCost]) -> str | None:
     >>> losing_note([WayCost(name="buckets", step_s=4e-3), WayCost(name="dynamic", step_s=3.1e-3)])
     'buckets lose here: 4.00 ms a call against 3.10 ms (1.29×): use torch.compile(model, dynamic=True) instead'
     """
-    steps = {way.name: way.step_s for way in ways if way.step_s is not None}
+    known = list(ways)
+    steps = {way.name: way.step_s for way in known if way.step_s is not None}
     if "buckets" not in steps:
-        return None
+        failure = next((way.failure for way in known if way.name == "buckets"), None)
+        return None if failure is None else f"buckets could not be compared with other ways: {failure}"
     best = best_way(steps)
     if best == "buckets":
         return None
