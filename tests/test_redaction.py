@@ -32,6 +32,15 @@ SECRETS = [
     'parser.add_argument("--password", type=str, default="canary")',
     "if password == 'canary'",
     "dataset of db.token=canary-1 at noon",
+    "train.py +trainer.wandb.api_key=canary",
+    "X-Api-Key: canary-1",
+    "Cookie: session=canary",
+    "password: canary1",
+    'requests.get(url, auth=("me", "canary"))',
+    'wandb.login(key="canary")',
+    'invalid password "canary"',
+    'password = """canary"""',
+    "GITHUB_PAT=canary",
     '{"clientSecret": "canary", "region": "eu"}',
     "password: str = 'canary'",
     "AKIACANARY7EXAMPLE00 was refused",
@@ -56,6 +65,7 @@ HARMLESS = [
     'parser.add_argument("--password", required=True)',
     "df[['token', 'label']] of hf_transformers_model_of_mine",
     "sk-learn-pipeline-of-mine; secret_scale = 0.5",
+    "unexpected token 'x'; self.token=token; x.mask_token=5; key: 123456; each token: 12345678",
     "compiled in /home/me/passwords/tokens.py:41 forward",
 ]
 

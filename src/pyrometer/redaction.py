@@ -68,8 +68,12 @@ _PASS_OF = frozenset(
     }
 )
 
+_PAT_OF = frozenset({"github", "gitlab", "gh", "azure", "ado"})
+_ONLY_OF = {"key": _KEYS, "pass": _PASS_OF, "pw": _PASS_OF, "pat": _PAT_OF}
+"""Words that are of secrets only behind one of these."""
+
 _SUSPECT = re.compile(
-    r"pass|pwd|secret|token|key|credential|auth|cookie|bearer|://|AKIA|ASIA|gh[a-z]_|github_pat|glpat|hf_|sk-|xox|AIza|ya29|npm_|"
+    r"pass|pwd|_pat|login|secret|token|key|credential|auth|cookie|bearer|://|AKIA|ASIA|gh[a-z]_|github_pat|glpat|hf_|sk-|xox|AIza|ya29|npm_|"
     r"pypi-|eyJ|sig|hooks\.slack",
     re.IGNORECASE,
 )
@@ -89,16 +93,26 @@ _SHAPES = re.compile(
 _URL = re.compile(
     r"(?P<scheme>\b[A-Za-z][\w+.-]*://)(?:[^\s/'\"<>?#:]*:[^\s/'\"<>?#]+|[^\s/'\"<>?#:@]{16,})@"
 )
-_HEADER = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*[\d._-]))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
+_HEADER = re.compile(r"(\b(?:set-)?cookie:\s*|\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*[\d._-]))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
 _QUERY = re.compile(r"([?&;])([\w.-]+)=([^\s&;#'\"<>]+)")
 _FLAG = re.compile(r"(?<![\w-])(?P<before>--?(?P<name>[A-Za-z][\w.-]*)(?:=|[ \t]+))(?P<value>\"[^\"]*\"|'[^']*'|[^\s'\",;)\]}-][^\s'\",;)\]}]*)")  # fmt: skip
 _QUOTED = re.compile(
-    r"(?P<before>(?P<name>[A-Za-z_][\w.-]*)[\"']?\]?\s*(?::\s*[\w.\[\] |]+?)?\s*[:=!]?[:=]\s*[rbfuRBFU]{0,2})(?P<value>\"[^\"]*\"|'[^']*')"
+    r"(?P<before>(?P<name>[A-Za-z_][\w.-]*)[\"']?\]?\s*(?::\s*[\w.\[\] |]+?)?\s*[:=!]?[:=]\s*[rbfuRBFU]{0,2})(?P<value>\"\"\"[^\"]+\"\"\"|\"[^\"]*\"|'[^']*')"
 )
 _DEFAULT = re.compile(r"(?P<before>[\"'](?P<name>-{0,2}[A-Za-z_][\w.-]*)[\"']\s*,(?:[^\n]*?\bdefault\s*=)?\s*)(?P<value>\"[^\"]*\"|'[^']*')")  # fmt: skip
 _SHELL = re.compile(r"(?<![\w.-])(?P<before>(?P<name>[A-Z][A-Z0-9_]*)=)(?P<value>[^\s'\",;)\]}]+)")
 _BARE = re.compile(
     r"(?<![\w.-])(?P<before>(?P<name>[A-Za-z_][\w.-]*)=)(?=[^\s'\",;()\[\]{}]*[\d!@#%^*+~$-])(?P<value>[^\s'\",;()\[\]{}]{6,})(?![\[(])"
+)
+_DOTTED = re.compile(
+    r"(?<![\w.-])(?P<before>[+~]*(?P<name>(?!self\.|cls\.)[A-Za-z_]\w*(?:\.\w+)+)=)(?P<value>[^\s'\",;()\[\]{}=]+)(?![\[(])"
+)
+_COLON = re.compile(
+    r"(?<![\w.-])(?P<before>(?P<name>[A-Za-z_][\w-]*(?<![Tt]oken)(?<![Aa]uth)): +)(?=[^\s'\",]*\d)(?P<value>[^\s'\",]{6,})"
+)
+_LOGIN = re.compile(
+    r"(\blogin\(\s*(?:key\s*=\s*)?|\bauth\s*=\s*\([^,()]*,\s*|\b(?:password|passphrase|api key)\s+)(?:\"[^\"]+\"|'[^']+')",
+    re.IGNORECASE,
 )
 _UNKNOWN = re.compile(r"[\"']?(?:\$|%|<|\[|\{|None\b|null\b|REDACTED|[\"']?$)")
 """How a value begins that only stands for one: a variable, a placeholder, a special token."""
@@ -116,12 +130,10 @@ def is_secret(name: str) -> bool:
     if not words:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last == "key":
-        return before in _KEYS
     if last == "token":
         return before not in _OF_MODELS
-    if last in {"pass", "pw"}:
-        return before in _PASS_OF
+    if last in _ONLY_OF:
+        return before in _ONLY_OF[last]
     if last == "pwd":
         return bool(before) or name.startswith("-")
     return last in _SECRETS or last.endswith(_ENDINGS)
@@ -158,7 +170,8 @@ class Redactor:
         text = _URL.sub(rf"\g<scheme>{STAND_IN}@", text)
         text = _HEADER.sub(rf"\1{STAND_IN}", text)
         text = _QUERY.sub(_query, text)
-        for pattern in (_FLAG, _QUOTED, _SHELL, _BARE):
+        text = _LOGIN.sub(rf"\1'{STAND_IN}'", text)
+        for pattern in (_FLAG, _QUOTED, _SHELL, _BARE, _DOTTED, _COLON):
             text = pattern.sub(_named, text)
         return _DEFAULT.sub(_defaulted, text)
 

@@ -13,6 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "faults.py"
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(7200)
 def test_no_fault_loses_or_halves_a_result():
     done = subprocess.run(
         [sys.executable, SCRIPT], capture_output=True, text=True, check=False, env=os.environ

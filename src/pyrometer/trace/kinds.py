@@ -32,6 +32,7 @@ class Kind(enum.StrEnum):
     TRACE = "trace"
     MEMORY = "memory"
     INSTANT = "instant"
+    PROFILER_RANGE = "profiler_range"
     OTHER = "other"
     CAPTURED = "captured"
 
@@ -80,6 +81,7 @@ KIND_OF_CATEGORY = {
     "cpu_instant_event": Kind.INSTANT,
     "collective_comm": Kind.COLLECTIVE,
     "overhead": Kind.OVERHEAD,
+    "cuda_profiler_range": Kind.PROFILER_RANGE,
     "trace": Kind.TRACE,
 }
 """Category in lower case, as Kineto and its predecessors write it; anything else is `other`, kept and counted."""

@@ -107,6 +107,14 @@ def test_a_compiled_side_is_known_by_what_compilers_leave_to_libraries(ran):
             diff_traces(ran(other), compiled)
 
 
+def test_two_compiled_sides_may_have_fused_other_parts(ran):
+    graph = "## Call CompiledFxGraph fabc ##"
+    fused = ran(("aten::mm", "aten::_flash_attention_forward", "aten::mm"), outer=graph)
+    assert diff_traces(fused, ran(("aten::mm", "aten::bmm", "aten::mm"), outer=graph))
+    with pytest.raises(IncomparableError, match="convolution"):
+        diff_traces(fused, ran(("aten::convolution", "aten::mm"), outer=graph))
+
+
 def test_more_layers_are_other_work(ran):
     diff = diff_traces(ran(CONV), ran(CONV + CONV[:2]))
     assert diff.outcome == "undecided"

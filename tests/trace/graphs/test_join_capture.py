@@ -120,6 +120,16 @@ def test_of_captures_of_several_sizes_names_grids_or_order_decide(make, named):
         assert "for 1 launch" in joined.info.notes[-1]
 
 
+@pytest.mark.parametrize(("tokens", "size"), [(3, 4), (4, 4), (5, 8)])
+def test_of_captures_of_several_sizes_the_engines_own_word_decides(make, tokens, size):
+    """A graph runs the smallest size that holds the tokens of its step."""
+    both = capture(capture(make(), rows=8, named=False), rows=4, at=400.0, named=False).read()
+    trace = replay(make())
+    trace.annotate(f"step[DECODE bs={tokens}]", 990, 100)
+    joined = join_capture(trace.read(), both)
+    assert set(roofline(joined)["shapes"]) == {f"[[{size},8],[8,16]]", f"[[{size},16],[{size},16]]"}
+
+
 def test_equal_graphs_of_several_layers_are_taken_in_turns(make):
     pieces = make()
     for i in range(2):

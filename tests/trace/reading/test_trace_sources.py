@@ -11,10 +11,13 @@ import sqlite3
 import sys
 import tarfile
 import zipfile
+import zlib
+from types import ModuleType
 
 import pytest
 
 from pyrometer.errors import InputError
+from pyrometer.trace.reading import source
 from pyrometer.trace.reading.load import load
 from pyrometer.trace.reading.read import read_trace
 
@@ -42,6 +45,41 @@ def test_gzip_of_several_members_is_one_text(text):
     parts = b"".join(gzip.compress(good[i : i + 999]) for i in range(0, len(good), 999))
     assert text.load_gzip(parts).info.repaired == []
     assert text.load_gzip(parts).tables["events"].height == 50
+
+
+class Isal(ModuleType):
+    """Stands in for the package: zlib, of which nothing can be copied, with errors of its own."""
+
+    class error(Exception):  # noqa: N801, N818 - as the package calls it
+        pass
+
+    class decompressobj:  # noqa: N801
+        def __init__(self, wbits):
+            self._inner = zlib.decompressobj(wbits)
+
+        def decompress(self, packed):
+            try:
+                return self._inner.decompress(packed)
+            except zlib.error as error:
+                raise Isal.error(str(error)) from error
+
+        def __getattr__(self, name):
+            if name == "copy":
+                raise AttributeError(name)
+            return getattr(self._inner, name)
+
+
+def test_isal_unpacks_where_it_is_and_zlib_tells_where_damage_begins(text, monkeypatch):
+    sound = gzip.compress(text.good())
+    packed = sound[: len(sound) // 2] + b"\xff" * 40 + sound[len(sound) // 2 :]
+    found = []
+    for isal in (Isal("isal.isal_zlib"), None):
+        monkeypatch.setattr(source, "_isal", lambda isal=isal: isal)
+        found.append([text.load_gzip(sound), text.load_gzip(packed)])
+    for fast, slow in zip(*found, strict=True):
+        assert fast.info == slow.info
+        assert fast.tables["events"].equals(slow.tables["events"])
+    assert "corrupt" in {repair.code for repair in found[0][1].info.repaired}
 
 
 def test_zeros_after_gzip_are_padding_and_other_bytes_are_told(text):

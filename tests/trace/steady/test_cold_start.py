@@ -61,6 +61,18 @@ def test_the_first_launch_of_a_kernel_is_compared_with_the_median(builder, call)
     assert all(ratio > 0.5 for ratio in launch)
 
 
+def test_a_single_call_far_above_the_median_of_its_name_is_left_out_wherever_it_is(builder):
+    at = 0.0
+    for i in range(30):
+        builder.op("aten::empty", at, (400 if i == 20 else 1.2) * MS)
+        builder.call("cudaFree", at + 10, 380 * MS if i == 20 else 1 * MS)
+        at = work(builder, at + (400 if i == 20 else 1.2) * MS, number=5)
+    trace = builder.read()
+    (left,) = steady(trace).left_out
+    assert (left.count, left.usual_ns, left.span_ns) == (1, 1_000_000, 379_000_000)
+    assert steady(trace).trace.activity.span_ns == trace.activity.span_ns - left.span_ns
+
+
 def test_it_is_said_in_one_line_with_the_figure(builder):
     work(builder, cold(builder, "cudaFree", 312))
     (issue,) = [issue for issue in health(builder.read()).issues if issue.code.startswith("cold_start")]

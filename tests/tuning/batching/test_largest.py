@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 from torch import nn
@@ -12,6 +14,7 @@ from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.record import from_json, to_json
 from pyrometer.tuning.batching import search
 from pyrometer.tuning.batching.largest import largest_batch
+from pyrometer.tuning.checkpointing.plan import plan_checkpoints
 from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
@@ -107,7 +110,7 @@ def peak(work):
 
 def test_a_training_fits_at_the_answer_and_not_at_the_next_size():
     work, limit = training(), 2 << 20
-    batch = largest_batch(work, memory_bytes=limit)
+    batch = largest_batch(work, budget=limit)
     assert batch.verified
     assert batch.limited_by == "memory"
     assert peak(training(batch.batch)) <= limit < peak(training(batch.batch + 1))
@@ -117,7 +120,7 @@ def test_a_training_fits_at_the_answer_and_not_at_the_next_size():
 def test_the_programs_state_is_as_before():
     work = training()
     before = [parameter.clone() for parameter in work.parts.model.parameters()]
-    largest_batch(work, memory_bytes=1 << 20)
+    largest_batch(work, budget=1 << 20)
     assert all(map(torch.equal, before, work.parts.model.parameters()))
     assert not work.parts.optimizer.state
     assert len(work.batches[0][0]) == 8
@@ -126,7 +129,7 @@ def test_the_programs_state_is_as_before():
 def test_the_latency_limit_is_found_to_a_few_per_cent():
     clock = SteppedClock()
     work = Inference(Timed(clock), torch.randn(8, 64))
-    batch = largest_batch(work, latency_s=10e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    batch = largest_batch(work, latency_s=10e-3, budget=1 << 30, clock=clock, budget_s=0.4)
     assert 88 <= batch.batch <= 90
     assert batch.limited_by == "latency"
     assert batch.latency_high_s <= 10e-3
@@ -138,14 +141,14 @@ def test_the_latency_of_a_training_is_limited_too():
     model = Timed(clock)
     batches = [(torch.randn(8, 64), torch.randn(8, 64))]
     work = Training(model, functional.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1), batches)
-    batch = largest_batch(work, latency_s=5e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    batch = largest_batch(work, latency_s=5e-3, budget=1 << 30, clock=clock, budget_s=0.4)
     assert 38 <= batch.batch <= 40
 
 
 def test_a_batch_that_is_already_too_slow_is_made_smaller():
     clock = SteppedClock()
     work = Inference(Timed(clock), torch.randn(512, 64))
-    batch = largest_batch(work, latency_s=10e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    batch = largest_batch(work, latency_s=10e-3, budget=1 << 30, clock=clock, budget_s=0.4)
     assert 85 <= batch.batch <= 90
     assert batch.tried[0].outcome == "too slow"
 
@@ -153,17 +156,17 @@ def test_a_batch_that_is_already_too_slow_is_made_smaller():
 def test_the_tighter_of_two_limits_holds():
     clock = SteppedClock()
     work = Inference(Timed(clock), torch.randn(8, 64))
-    memory = largest_batch(work, latency_s=1.0, memory_bytes=64 << 10, clock=clock, budget_s=0.4)
+    memory = largest_batch(work, latency_s=1.0, budget=64 << 10, clock=clock, budget_s=0.4)
     assert memory.limited_by == "memory"
     assert memory.measured_bytes <= 64 << 10
-    assert memory.batch == largest_batch(work, memory_bytes=64 << 10).batch
-    latency = largest_batch(work, latency_s=2.05e-3, memory_bytes=64 << 10, clock=clock, budget_s=0.4)
+    assert memory.batch == largest_batch(work, budget=64 << 10).batch
+    latency = largest_batch(work, latency_s=2.05e-3, budget=64 << 10, clock=clock, budget_s=0.4)
     assert latency.limited_by == "latency"
     assert latency.batch == 10
 
 
 def test_nothing_fits_into_too_little_memory():
-    batch = largest_batch(training(), memory_bytes=1000)
+    batch = largest_batch(training(), budget=1000)
     assert batch.batch is None
     assert batch.tried == []
     assert batch.sentence == "not even a batch of 1 keeps within 1000 B: limited by memory"
@@ -172,22 +175,22 @@ def test_nothing_fits_into_too_little_memory():
 def test_nothing_is_fast_enough():
     clock = SteppedClock()
     work = Inference(Timed(clock), torch.randn(8, 64))
-    batch = largest_batch(work, latency_s=5e-4, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    batch = largest_batch(work, latency_s=5e-4, budget=1 << 30, clock=clock, budget_s=0.4)
     assert batch.batch is None
     assert batch.limited_by == "latency"
 
 
 def test_without_a_limit_in_reach_the_search_ends_at_the_most():
-    batch = largest_batch(training(), memory_bytes=1 << 30, most=64)
+    batch = largest_batch(training(), budget=1 << 30, most=64)
     assert (batch.batch, batch.limited_by, batch.verified) == (64, "nothing", True)
     assert "no limit was reached up to 64 samples" in batch.sentence
 
 
 def test_without_trials_memory_is_predicted():
-    batch = largest_batch(training(), memory_bytes=2 << 20, trials=0)
+    batch = largest_batch(training(), budget=2 << 20, trials=0)
     assert not batch.verified
     assert batch.tried == []
-    assert batch.batch == largest_batch(training(), memory_bytes=2 << 20).batch
+    assert batch.batch == largest_batch(training(), budget=2 << 20).batch
     assert "was not run" in batch.sentence
 
 
@@ -198,9 +201,9 @@ def test_batches_are_made_by_the_users_function():
         asked.append(size)
         return torch.randn(size, 64), torch.randn(size, 16)
 
-    batch = largest_batch(training(), memory_bytes=2 << 20, make_batch=make_batch)
+    batch = largest_batch(training(), budget=2 << 20, make_batch=make_batch)
     assert batch.batch in asked
-    assert batch.batch == largest_batch(training(), memory_bytes=2 << 20).batch
+    assert batch.batch == largest_batch(training(), budget=2 << 20).batch
 
 
 def test_a_users_function_that_fails_is_told():
@@ -208,12 +211,12 @@ def test_a_users_function_that_fails_is_told():
         raise ValueError("no more samples")
 
     with pytest.raises(UserProgramError, match=r"make_batch\(8\) raised ValueError: no more samples"):
-        largest_batch(training(), memory_bytes=2 << 20, make_batch=make_batch)
+        largest_batch(training(), budget=2 << 20, make_batch=make_batch)
 
 
 def test_a_program_that_cannot_be_predicted_is_measured():
     work = Inference(Selecting(), torch.randn(8, 64))
-    batch = largest_batch(work, memory_bytes=256 << 10, trials=6)
+    batch = largest_batch(work, budget=256 << 10, trials=6)
     assert batch.verified
     assert batch.measured_bytes <= 256 << 10
     assert batch.measured_bytes >= 0.9 * (256 << 10)
@@ -230,7 +233,7 @@ def test_a_program_that_cannot_be_predicted_is_measured():
 )
 def test_a_size_that_runs_out_of_memory_is_stepped_back_from(error):
     work = Inference(Refusing(error, 100), torch.randn(8, 64))
-    batch = largest_batch(work, memory_bytes=1 << 30, most=128, trials=6)
+    batch = largest_batch(work, budget=1 << 30, most=128, trials=6)
     assert batch.tried[0].outcome == "out of memory"
     assert 90 <= batch.batch <= 100
     assert batch.limited_by == "memory"
@@ -238,7 +241,7 @@ def test_a_size_that_runs_out_of_memory_is_stepped_back_from(error):
 
 def test_a_size_that_fails_otherwise_is_stepped_back_from():
     work = Inference(Refusing(ValueError("at most 50"), 50), torch.randn(8, 64))
-    batch = largest_batch(work, memory_bytes=1 << 30, most=64, trials=6)
+    batch = largest_batch(work, budget=1 << 30, most=64, trials=6)
     assert batch.tried[0].outcome.startswith("failed: the step raised ValueError: at most 50")
     assert 40 <= batch.batch <= 50
     assert batch.limited_by == "failure"
@@ -251,7 +254,7 @@ def test_the_present_batch_failing_is_the_users_error():
 
 def test_no_size_is_run_that_is_not_expected_to_fit_into_the_machine(monkeypatch):
     monkeypatch.setattr(search, "host_available", lambda: 1 << 20)
-    batch = largest_batch(training(), memory_bytes=64 << 20)
+    batch = largest_batch(training(), budget=64 << 20)
     assert [trial.outcome for trial in batch.tried] == ["not run"]
     assert not batch.verified
     assert batch.predicted_bytes <= 64 << 20
@@ -265,15 +268,15 @@ def test_by_default_the_machine_is_the_limit():
 
 
 def test_the_record_survives_json():
-    batch = largest_batch(training(), memory_bytes=1 << 20)
+    batch = largest_batch(training(), budget=1 << 20)
     assert from_json(type(batch), to_json(batch)) == batch
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"memory_bytes": 0}, "memory_bytes: got 0"),
-        ({"memory_bytes": 1.5}, "memory_bytes: got 1.5"),
+        ({"budget": 0}, "budget: got 0"),
+        ({"budget": 1.5}, "budget: got 1.5"),
         ({"latency_s": 0.0}, "latency_s: got 0.0"),
         ({"latency_s": float("nan")}, "latency_s: got nan"),
         ({"trials": -1}, "trials: got -1"),
@@ -295,3 +298,11 @@ def test_other_workloads_are_refused():
 def test_inputs_without_a_batch_are_refused():
     with pytest.raises(InputError, match="no tensor with a leading dimension"):
         largest_batch(Inference(nn.Identity(), torch.tensor(1.0)))
+
+
+def test_the_budget_is_named_and_given_as_that_of_a_plan_of_checkpoints():
+    assert {"budget", "budget_s"} <= {*inspect.signature(largest_batch).parameters} & {
+        *inspect.signature(plan_checkpoints).parameters
+    }
+    as_text, as_number = (largest_batch(training(), budget=budget) for budget in ("2MiB", 2 << 20))
+    assert (as_text.batch, as_text.memory_limit_bytes) == (as_number.batch, 2 << 20)

@@ -20,6 +20,9 @@ _BLOCK = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 _HALF = 8
 """Where fewer are laid side by side, so many are."""
 
+_GRAD_OUTPUT = 10
+"""Which argument of the LSTM's backward pass is the gradient of its output."""
+
 _FIXED = 4664
 """What every LSTM layer takes beside the parts that grow."""
 
@@ -55,14 +58,20 @@ def _lstm_forward(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
 
 
 def _lstm_backward(arguments: Sequence[Any], _results: Sequence[Any]) -> Bytes:
-    """Weights in the layout of the kernel; in low precision also their gradients, and the input's, in float32."""
+    """Weights in the layout of the kernel, where rows are padded both ways round, and a copy of gradients that lie apart.
+
+    In low precision also the weights' gradients, and the input's, in float32.
+    """
     inputs, (hidden, gates, width) = arguments[0], _sizes(arguments)
     steps, batch, _ = inputs.shape
     size = inputs.element_size()
     weights = (width + hidden) * padded_row(gates, size) * size
     scratch = batch * padded_row(gates, 4) * 4 + _FIXED
     if size == 4:
-        return int(weights + scratch + steps * batch * padded_row(gates, 4) * 4)
+        turned = sum(gates * padded_row(row, 4) * 4 for row in (width, hidden) if padded_row(row, 4) != row)
+        grad = arguments[_GRAD_OUTPUT]
+        copied = _nbytes(grad) if isinstance(grad, torch.Tensor) and not grad.is_contiguous() else 0
+        return int(weights + scratch + steps * batch * padded_row(gates, 4) * 4 + turned + copied)
     return int(weights + scratch + (width + hidden) * gates * 4 + steps * batch * width * 4)
 
 

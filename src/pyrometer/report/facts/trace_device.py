@@ -17,6 +17,7 @@ from pyrometer.report.facts.trace_words import (
     place,
     short,
 )
+from pyrometer.trace.analysis.hardware_counters import FLOP_OF
 from pyrometer.trace.naming.shapes import shape_words
 from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -336,6 +337,27 @@ def _roofline(report: RankReport) -> Section | None:
     )
 
 
+def _hardware_counters(report: RankReport) -> Section | None:
+    body = [
+        (
+            row.op or "–",
+            row.kernel,
+            f"{row.calls:,}",
+            "–" if row.flop is None else f"{row.flop:.4g}",
+            ", ".join(
+                f"{name} {value:.4g}"
+                for name, value in row.counters.items()
+                if row.flop is None or name not in FLOP_OF
+            )
+            or "–",
+        )
+        for row in report.hardware_counters
+    ]
+    columns = ("operator", "kernel", "calls", "FLOP", "counters")
+    how = "Counted by the device. FLOP are those outside of tensor cores; counters are sums over calls, and means where their names do not end in `.sum`."
+    return Section("counters", "Hardware counters", [], Table(columns, body), how) if body else None
+
+
 CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (
     _idle,
     _gaps,
@@ -346,5 +368,6 @@ CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (
     _memory,
     _collectives,
     _roofline,
+    _hardware_counters,
 )
 """In the order in which they are read."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
-from pyrometer.trace.dependencies.replay import Durations
+from pyrometer.trace.dependencies.replay import BoolArray, Durations
 from pyrometer.trace.rows import IntArray
 
 FloatArray = npt.NDArray[np.float64]
+
+NOTHING: IntArray = np.empty(0, np.int64)
 
 GONE = -(2**60)
 """Weight of an edge that no longer counts: earlier than anything else."""
@@ -62,17 +65,16 @@ def changed(graph: Graph, scales: Scales) -> Durations:
     proportion, and waits as before unless it is freed or takes no time at all. Overlap of work on one stream shrinks
     with the work. Work whose launching call takes no time at all has no launch delay either. Lags stay.
     """
+    edges = _edges_of(graph)
     weight = graph.weight.copy()
-    _shrink_programs(graph, scales, weight)
-    _shrink_waits(graph, scales, weight)
-    _shrink_launches(graph, scales, weight)
-    dur = graph.dur.copy()
-    works = graph.work >= 0
+    flat = weight.reshape(-1)
+    _shrink_programs(graph, scales, edges, flat)
+    _shrink_waits(scales, edges, flat)
+    _shrink_launches(scales, edges, flat)
     share = np.ones(len(graph))
-    share[works] = scales.event[graph.device.event[graph.work[works]]]
-    overlap = (graph.kind == Edge.STREAM) & (weight < 0)
-    weight[overlap] = _scaled(weight[overlap], share[graph.source[overlap]])
-    return Durations(_scaled(dur, share), weight, graph.lag)
+    share[edges.works] = scales.event[edges.work_events]
+    flat[edges.overlaps] = _scaled(flat[edges.overlaps], share[edges.overlap_sources])
+    return Durations(_scaled(graph.dur, share), weight, graph.lag)
 
 
 def without_lags(durations: Durations) -> Durations:
@@ -80,47 +82,110 @@ def without_lags(durations: Durations) -> Durations:
     return replace(durations, lag=np.zeros_like(durations.lag))
 
 
-def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
-    return np.where(share == 1.0, duration, np.rint(duration * share).astype(np.int64))
+class Edges(NamedTuple):
+    """What a change may touch, found once for all replays of a graph; edges are places in its flattened `weight`."""
+
+    programs: IntArray
+    program_points: IntArray  # the point that each leads to
+    waits: IntArray  # of calls
+    wait_calls: IntArray  # rows of `events`
+    wakes: IntArray
+    wake_calls: IntArray
+    launches: IntArray
+    launch_calls: IntArray
+    awaited: BoolArray  # of launches: whether the call itself waits for what it launches
+    works: IntArray  # nodes of device work
+    work_events: IntArray
+    overlaps: IntArray  # of work on one stream
+    overlap_sources: IntArray
 
 
-def _shrink_programs(graph: Graph, scales: Scales, weight: IntArray) -> None:
-    segments, points = graph.points.segments, graph.points
-    share = (
-        np.where(segments.event >= 0, scales.event[segments.event], scales.gap)
-        if len(scales.event)
-        else scales.event
+def _edges_of(graph: Graph) -> Edges:
+    if "edges" not in graph.kept:
+        graph.kept["edges"] = _edges(graph)
+    found: Edges = graph.kept["edges"]
+    return found
+
+
+def _edges(graph: Graph) -> Edges:
+    kind, nodes = graph.kind.reshape(-1), len(graph)
+    programs, launches = np.flatnonzero(kind == Edge.PROGRAM), np.flatnonzero(kind == Edge.LAUNCH)
+    waits, wait_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAITING))
+    wakes, wake_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAKE))
+    launch_calls = graph.device.call[graph.work[launches % nodes]] if len(launches) else NOTHING
+    works = np.flatnonzero(graph.work >= 0)
+    overlaps = np.flatnonzero((kind == Edge.STREAM) & (graph.weight.reshape(-1) < 0))
+    return Edges(
+        programs,
+        graph.point[programs % nodes],
+        waits,
+        wait_calls,
+        wakes,
+        wake_calls,
+        launches,
+        launch_calls,
+        np.isin(launch_calls, graph.waits.event),
+        works,
+        graph.device.event[graph.work[works]] if len(works) else NOTHING,
+        overlaps,
+        graph.source.reshape(-1)[overlaps],
     )
-    recorded = segments.end - segments.start
-    saved = np.concatenate([[0], np.cumsum(recorded - _scaled(recorded, share))]).astype(np.int64)
-    by_point = saved[points.stop] - saved[points.first]
-    program = graph.kind == Edge.PROGRAM
-    target = np.broadcast_to(graph.point, graph.kind.shape)[program]
-    weight[program] -= by_point[target]
 
 
-def _shrink_waits(graph: Graph, scales: Scales, weight: IntArray) -> None:
+def _with_calls(graph: Graph, edges: IntArray) -> tuple[IntArray, IntArray]:
+    """Those edges that belong to a waiting call, and which."""
     calls = graph.waits.event
     if not len(calls) or not len(graph.waiting_calls) or not len(graph.points.time):
-        return
-    point = np.broadcast_to(graph.point, graph.kind.shape)
+        return NOTHING, NOTHING
+    point = graph.point[edges % len(graph)]
     waiting = np.where(point >= 0, graph.points.waiting[point], -1)
     call = np.where(waiting >= 0, graph.waiting_calls[waiting], -1)
-    share = np.where(call >= 0, scales.event[calls[call]], 1.0)
-    freed = share == 0.0
-    if scales.freed is not None:
-        freed |= (call >= 0) & np.isin(calls[call], scales.freed)
-    own = graph.kind == Edge.WAITING
-    weight[own] = np.where(freed[own], 0, _scaled(weight[own], share[own]))
-    weight[(graph.kind == Edge.WAKE) & freed] = GONE
+    held = call >= 0
+    return edges[held], calls[call[held]]
 
 
-def _shrink_launches(graph: Graph, scales: Scales, weight: IntArray) -> None:
-    launch = graph.kind == Edge.LAUNCH
-    if not launch.any():
+def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
+    changes = np.flatnonzero(share != 1.0)
+    if not len(changes):
+        return duration
+    scaled = duration.copy()
+    scaled[changes] = np.rint(duration[changes] * share[changes]).astype(np.int64)
+    return scaled
+
+
+def _shrink_programs(graph: Graph, scales: Scales, edges: Edges, weight: IntArray) -> None:
+    segments, points = graph.points.segments, graph.points
+    if not len(scales.event):
         return
-    call = graph.device.call[np.broadcast_to(graph.work, graph.kind.shape)[launch]]
+    share = np.where(segments.event >= 0, scales.event[segments.event], scales.gap)
+    changes = np.flatnonzero(share != 1.0)
+    if not len(changes):
+        return
+    recorded = (segments.end - segments.start)[changes]
+    saved = np.zeros(len(share) + 1, np.int64)
+    saved[changes + 1] = recorded - _scaled(recorded, share[changes])
+    np.cumsum(saved, out=saved)
+    by_point = saved[points.stop] - saved[points.first]
+    weight[edges.programs] -= by_point[edges.program_points]
+
+
+def _shrink_waits(scales: Scales, edges: Edges, weight: IntArray) -> None:
+    weight[edges.waits] = np.where(
+        _freed(scales, edges.wait_calls),
+        0,
+        _scaled(weight[edges.waits], scales.event[edges.wait_calls]),
+    )
+    weight[edges.wakes[_freed(scales, edges.wake_calls)]] = GONE
+
+
+def _freed(scales: Scales, calls: IntArray) -> BoolArray:
+    """Which calls no longer wait."""
+    freed: BoolArray = scales.event[calls] == 0.0
+    return freed if scales.freed is None else freed | np.isin(calls, scales.freed)
+
+
+def _shrink_launches(scales: Scales, edges: Edges, weight: IntArray) -> None:
     # A copy that its own call waits for is no matter of launching.
-    later = np.where(np.isin(call, graph.waits.event), 1.0, scales.launch)
-    share = np.where(scales.event[call] == 0.0, 0.0, later)
-    weight[launch] = _scaled(weight[launch], share)
+    later = np.where(edges.awaited, 1.0, scales.launch)
+    share = np.where(scales.event[edges.launch_calls] == 0.0, 0.0, later)
+    weight[edges.launches] = _scaled(weight[edges.launches], share)

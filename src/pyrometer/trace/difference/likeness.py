@@ -74,7 +74,7 @@ def unlike(a: RankTrace, b: RankTrace, *, compiled: tuple[bool, bool]) -> str | 
     calls = _comparable_calls(*sides)
     if any(compiled):
         fits = all(
-            _compiled_from(side, other)
+            _compiled_from(side, other, apart={PRODUCT, "attention"} if all(compiled) else {PRODUCT})
             for side, other, is_compiled in zip(sides, sides[::-1], compiled, strict=True)
             if is_compiled
         )
@@ -98,7 +98,7 @@ def other_work(a: RankTrace, b: RankTrace, *, compiled: tuple[bool, bool]) -> tu
     sides = _makings(a), _makings(b)
     if not a.steps.height or not b.steps.height or not all(side.calls.keys() & HEAVY for side in sides):
         return None
-    counted = {"convolution", PRODUCT} if compiled[0] != compiled[1] else COUNTED
+    counted = {"convolution", PRODUCT} if any(compiled) else COUNTED
     for family in sorted(counted):
         of_a, of_b = (side.counts.get(family, 0.0) for side in sides)
         if max(of_a, of_b) > (MOST_PRODUCTS if family == PRODUCT else MOST_CALLS) * min(of_a, of_b):
@@ -116,11 +116,17 @@ def _likeness(a: dict[str, float], b: dict[str, float]) -> float:
     return sum(either[name] for name in a.keys() & b.keys()) / sum(either.values())
 
 
-def _compiled_from(compiled: Makings, eager: Makings) -> bool:
-    """Whether what a compiled side leaves to libraries is what the other calls, and its convolutions are not missing."""
+def _compiled_from(compiled: Makings, other: Makings, *, apart: set[str]) -> bool:
+    """Whether what a compiled side leaves to libraries is what the other calls, and its convolutions are not missing.
+
+    Args:
+        compiled: the compiled side.
+        other: what it may have been compiled from, or the same compiled otherwise.
+        apart: families that the other side may have taken apart, so that they are not seen there.
+    """
     seen = (compiled.calls.keys() | compiled.kernels) & UNFUSED
-    there = (eager.calls.keys() | eager.kernels) & UNFUSED
-    return not seen or (seen - {PRODUCT} <= there and "convolution" not in there - seen)
+    there = (other.calls.keys() | other.kernels) & UNFUSED
+    return not seen or (seen - apart <= there and "convolution" not in there - seen)
 
 
 def _modules_agree(a: Makings, b: Makings) -> bool | None:

@@ -6,12 +6,14 @@ user's functions and the modules around them, as events of kind `captured`: they
 take no time, so that the time of the host stays what it was, while kernels have operators, shapes, lines and modules.
 
 Of captures that equally explain a launch (another layer, another batch size) those are taken whose operators and shapes are the
-same, in turns where the launches come out even; where they differ, no operator is named, and `ambiguous` counts that.
+same, in turns where the launches come out even. Where they differ, the smallest batch is taken that holds the tokens of which the
+engine's annotation of the step speaks; without one no operator is named, and the note counts that.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,8 +27,9 @@ from pyrometer.trace.graphs.captures import Capture, Node, find_captures
 from pyrometer.trace.graphs.graft import Graft, graft
 from pyrometer.trace.graphs.matching import match
 from pyrometer.trace.kinds import CALLS, DEVICE_WORK, is_kind
+from pyrometer.trace.linking.engines import served
 from pyrometer.trace.naming.patterns import is_graph_launch
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -51,12 +54,13 @@ def join_capture(trace: RankTrace, capture: RankTrace) -> RankTrace:
         of which `capture` explains any, the trace itself.
     """
     launches, captures = find_launches_of_graphs(trace), find_captures(capture)
-    alike: dict[tuple[Node, ...], list[Launch]] = defaultdict(list)
+    alike: dict[tuple[tuple[Node, ...], int], list[Launch]] = defaultdict(list)
+    tokens = _tokens(trace, launches)
     for launch in launches:
-        alike[launch.nodes].append(launch)
+        alike[launch.nodes, tokens[launch.call]].append(launch)
     grafts, num_ambiguous = [], 0
-    for nodes, group in alike.items():
-        choices, ambiguous = _choices(capture, captures, nodes)
+    for (nodes, size), group in alike.items():
+        choices, ambiguous = _choices(capture, captures, nodes, size)
         num_ambiguous += ambiguous * len(group)
         in_turns = len(choices) > 0 and len(group) % len(choices) == 0
         for i, launch in enumerate(group):
@@ -106,15 +110,39 @@ def _triple(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
 
 
 def _choices(
-    capture: RankTrace, captures: Sequence[Capture], nodes: tuple[Node, ...]
+    capture: RankTrace, captures: Sequence[Capture], nodes: tuple[Node, ...], tokens: int
 ) -> tuple[list[tuple[Capture, list[int]]], bool]:
     """The captures that explain most of a launch, with the place of each piece of work; whether they contradict each other."""
     found = [(one, match(one.nodes, nodes)) for one in captures]
     most = max((len(places) - places.count(-1) for _, places in found), default=0)
     best = [(one, places) for one, places in found if most and len(places) - places.count(-1) == most]
     said = [_said(capture, one, places) for one, places in best]
+    if tokens:  # a graph runs the smallest size that holds them
+        sizes = [_size(arguments) for arguments in said]
+        fitting = min((size for size in sizes if size >= tokens), default=0)
+        best = [one for one, size in zip(best, sizes, strict=True) if size == fitting] or best
+        said = [one for one, size in zip(said, sizes, strict=True) if size == fitting] or said
     contradict = any(arguments != said[0] for arguments in said[1:])
     return ([] if contradict else best), contradict
+
+
+def _tokens(trace: RankTrace, launches: Sequence[Launch]) -> dict[int, int]:
+    """How many new tokens the engine says that the step of each launch had; 0 where nothing says so."""
+    steps = served(trace.steps, trace.events)
+    row = row_numbers(trace.events["step"])
+    return {
+        launch.call: steps[row[launch.call]].prefill.queries + steps[row[launch.call]].decode.queries
+        if steps and row[launch.call] >= 0
+        else 0
+        for launch in launches
+    }
+
+
+def _size(arguments: Sequence[tuple[object, ...]]) -> int:
+    """The batch that a capture was made for: the first size of most operators' first tensors."""
+    first = [re.match(r"\[\s*\[\s*(\d+)", str(dims)) for _, dims, _ in arguments]
+    counts = Counter(int(found[1]) for found in first if found)
+    return counts.most_common(1)[0][0] if counts else 0
 
 
 def _said(capture: RankTrace, one: Capture, places: Sequence[int]) -> list[tuple[object, ...]]:

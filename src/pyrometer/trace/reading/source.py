@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from errno import ELOOP
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -54,14 +55,35 @@ class Source:
         magic = file.read(4)
         file.seek(0)
         if magic.startswith(GZIP):
-            return self._decompressed(file, GZIP, lambda: zlib.decompressobj(31), zlib.error)
+            return self._gunzipped(file)
         if magic == ZSTD:
             zstd = _zstd(self.path)
-            return self._decompressed(file, ZSTD, zstd.ZstdDecompressor, zstd.ZstdError)
+            return self._decompressed(file, ZSTD, zstd.ZstdDecompressor, (zstd.ZstdError,))
         return iter(lambda: file.read(PLAIN_BLOCK), b"")
 
+    def _gunzipped(self, file: BinaryIO) -> Iterator[bytes]:
+        """With isal where it is installed; damage is left to zlib, which gives all that comes before it."""
+        fast, given = _isal(), 0
+        if fast is not None:
+            try:
+                for block in self._decompressed(file, GZIP, lambda: fast.decompressobj(31), ()):
+                    given += len(block)
+                    yield block
+            except fast.error:
+                file.seek(0)
+            else:
+                return
+        for block in self._decompressed(file, GZIP, lambda: zlib.decompressobj(31), (zlib.error,)):
+            if given < len(block):
+                yield block[given:]
+            given = max(0, given - len(block))
+
     def _decompressed(
-        self, file: BinaryIO, magic: bytes, new: Callable[[], Any], error: type[Exception]
+        self,
+        file: BinaryIO,
+        magic: bytes,
+        new: Callable[[], Any],
+        errors: tuple[type[Exception], ...],
     ) -> Iterator[bytes]:
         decoder = new()
         while packed := file.read(PACKED_BLOCK):
@@ -75,7 +97,7 @@ class Source:
                 before = decoder.copy() if hasattr(decoder, "copy") else None
                 try:
                     text = decoder.decompress(packed)
-                except error:
+                except errors:
                     self.damage = "corrupt"
                     if before is not None:
                         yield _until_corrupt(before, packed)
@@ -107,6 +129,15 @@ def _open(path: Path) -> BinaryIO:
                 f"{path}: a symbolic link that leads to itself; pass the file it should lead to"
             ) from error
         raise InputError(f"{path}: cannot be read ({error.strerror}); pass a file that can") from error
+
+
+@cache
+def _isal() -> Any:
+    """A zlib that unpacks several times faster, where the package `isal` is installed."""
+    try:
+        return importlib.import_module("isal.isal_zlib")
+    except ImportError:
+        return None
 
 
 def _zstd(path: Path) -> Any:

@@ -19,6 +19,7 @@ from pyrometer.trace.analysis.collectives import CollectiveGroup, collectives
 from pyrometer.trace.analysis.copies import Copies, copies
 from pyrometer.trace.analysis.critical_path import CriticalPath, critical_path
 from pyrometer.trace.analysis.engine_steps import EngineSteps, engine_steps
+from pyrometer.trace.analysis.hardware_counters import OperatorCounters, hardware_counters
 from pyrometer.trace.analysis.health import health
 from pyrometer.trace.analysis.idle import Idle, IdleGap, idle
 from pyrometer.trace.analysis.kernels import KernelSummary, KernelTotal, kernel_summary, top_kernels
@@ -128,6 +129,9 @@ class RankReport(Record, frozen=True, kw_only=True):
     tensor_cores: Annotated[
         list[MatrixProduct], doc("most time first; empty without a device or shapes")
     ] = []
+    hardware_counters: Annotated[
+        list[OperatorCounters], doc("most work first; empty where CUPTI's range profiler wrote none")
+    ] = []
 
 
 def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
@@ -139,6 +143,9 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
             device that is known.
     """
     trust, recorded_span_ns = health(trace), trace.activity.span_ns
+    counted = hardware_counters(trace)[
+        :MOST_ROWS
+    ]  # their times are made up, so that none lies in a cold start
     settled = steady(trace)
     trace = settled.trace
     where_to, found, waited = breakdown(trace), idle(trace), sync_points(trace)
@@ -190,6 +197,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         utilisation=utilisation(trace, peaks=peaks) if peaks else utilisation(trace),
         sequences=sequences(trace)[:MOST_SEQUENCES],
         tensor_cores=rows(tensor_cores(trace), MatrixProduct, MOST_ROWS),
+        hardware_counters=counted,
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from pyrometer.bench.clock import Clock
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds, counted, format_bytes, format_seconds
+from pyrometer.settings import parse_bytes
 from pyrometer.tuning.batching.largest_record import BatchTrial, LargestBatch
 from pyrometer.tuning.batching.resizing import MakeBatch, with_batch
 from pyrometer.tuning.batching.search import Limits, Search
@@ -30,7 +31,7 @@ TRIALS = 4
 def largest_batch(
     work: Inference | Training,
     *,
-    memory_bytes: Bytes | None = None,
+    budget: Bytes | str | None = None,
     latency_s: Seconds | None = None,
     make_batch: MakeBatch | None = None,
     trials: int = TRIALS,
@@ -46,7 +47,7 @@ def largest_batch(
 
     Args:
         work: a training or an inference; its state is restored after each trial.
-        memory_bytes: the most that the peak may be: of torch's tensors on the CPU, of what its allocator reserves on CUDA.
+        budget: the most that the peak may be, a number of bytes or a text such as `2GiB`: of torch's tensors on the CPU, of what its allocator reserves on CUDA.
             By default what is free there, on the CPU less a tenth.
         latency_s: the most that a step may take; the upper end of the median's interval must keep within it.
         make_batch: from a number of samples to the inputs of an inference or a batch of a training. By default samples of
@@ -65,13 +66,14 @@ def largest_batch(
 
     >>> from torch import nn
     >>> import pyrometer as pm
-    >>> found = largest_batch(pm.Inference(nn.Linear(256, 256), torch.randn(8, 256)), memory_bytes=2**20)
+    >>> found = largest_batch(pm.Inference(nn.Linear(256, 256), torch.randn(8, 256)), budget="1MiB")
     >>> found.batch, found.limited_by, found.verified
     (383, 'memory', True)
     """
-    _require(memory_bytes, latency_s, trials, budget_s, most)
+    budget = parse_bytes(budget) if isinstance(budget, str) else budget
+    _require(budget, latency_s, trials, budget_s, most)
     device = _device_of(work)
-    limits = Limits(memory_bytes if memory_bytes is not None else usable(device), latency_s, most)
+    limits = Limits(budget if budget is not None else usable(device), latency_s, most)
     present = min(_present(work), most)
     search = Search(
         lambda batch: with_batch(work, batch, make_batch),
@@ -133,13 +135,13 @@ def _sentence(search: Search, trial: BatchTrial | None) -> str:
     return f"batch {search.best} keeps within {within}: {format_bytes(trial.measured_bytes)}{took}; {limited}"
 
 
-def _require(memory_bytes: Any, latency_s: Any, trials: Any, budget_s: Seconds, most: Any) -> None:
+def _require(budget: Any, latency_s: Any, trials: Any, budget_s: Seconds, most: Any) -> None:
     """Raise for what no search can use.
 
     Raises:
         InputError: it says what is legal.
     """
-    _require_whole("memory_bytes", memory_bytes, 1, "bytes")
+    _require_whole("budget", budget, 1, "bytes")
     _require_whole("trials", trials, 0, "sizes to run")
     _require_whole("most", most, 1, "samples")
     if latency_s is not None and not (latency_s > 0 and math.isfinite(latency_s)):
