@@ -63,8 +63,12 @@ def crowded(cpu_s, seed, share=2.0):
 
 @pytest.mark.parametrize(("ratio", "outcome"), [(1.0, "same"), (1.10, "slower")])
 @pytest.mark.parametrize("seed", range(6))
-def test_threads_that_wait_for_a_crowded_processor_are_compared_by_cpu_time(clock, timed, ratio, outcome, seed):
-    v = pm.compare(timed(crowded(0.02, seed)), timed(crowded(0.02 * ratio, 100 + seed)), clock=clock, budget_s=20)
+def test_threads_that_wait_for_a_crowded_processor_are_compared_by_cpu_time(
+    clock, timed, ratio, outcome, seed
+):
+    v = pm.compare(
+        timed(crowded(0.02, seed)), timed(crowded(0.02 * ratio, 100 + seed)), clock=clock, budget_s=20
+    )
     assert v.metric == "cpu"
     assert v.outcome == outcome
 
