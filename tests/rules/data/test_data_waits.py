@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from pyrometer.rules.case import Case
@@ -155,6 +156,24 @@ def test_a_trace_alone_tells_it_as_a_bound(findings: Callable[..., list[Finding]
     assert finding.advice.gain.ratio_low is not None
     assert finding.advice.gain.ratio_low < 0.6
     assert finding.advice.gain.ratio_high == 1.0
+
+
+@pytest.mark.parametrize(
+    ("iterator", "says"), [("_SingleProcess", "num_workers"), ("_MultiProcessing", "try more workers")]
+)
+def test_a_trace_of_a_loader_with_workers_asks_for_more_of_them(
+    findings: Callable[..., list[Finding]], iterator: str, says: str
+) -> None:
+    trace = slow().trace
+    assert trace is not None
+    mark = msgspec.structs.replace(
+        trace.critical_path.by_op[0], name=f"enumerate(DataLoader)#{iterator}DataLoaderIter.__next__"
+    )
+    path = msgspec.structs.replace(trace.critical_path, by_op=[mark])
+    (finding,) = findings(
+        "PYR301", Case(target="a", trace=msgspec.structs.replace(trace, critical_path=path))
+    )
+    assert says in finding.advice.text
 
 
 @pytest.mark.parametrize("name", ["item_each_step", "inefficient_op"])

@@ -172,9 +172,15 @@ def explain_trace(case: Case) -> Iterator[Finding]:
 def _traced_remedy(case: Case) -> str:
     """What to do without a look at the loader: one with workers needs no word about having some."""
     calls = [call for module in case.modules for call in loader_calls(module)]
-    if calls and all(call.has_workers for call in calls):
+    if (calls and all(call.has_workers for call in calls)) or (not calls and _workers_ran(case)):
         return "The workers do not keep up: make samples cheaper, or try more workers"
     return "Make batches while the step runs (num_workers of the DataLoader)"
+
+
+def _workers_ran(case: Case) -> bool:
+    """Whether the trace waits for the iterator of a loader with workers, which its mark names."""
+    path = case.trace.critical_path.by_op if case.trace is not None else []
+    return any("_MultiProcessingDataLoaderIter" in op.name for op in path)
 
 
 def _nothing_helps(report: LoaderReport) -> bool:
