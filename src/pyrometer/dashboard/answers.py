@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from pyrometer.dashboard.documents import Refused
 from pyrometer.dashboard.spark import spark
-from pyrometer.errors import IncomparableError, InputError, PyrometerError, StoreError
+from pyrometer.errors import DamagedRunError, IncomparableError, InputError, PyrometerError, StoreError
 from pyrometer.quantity import format_bytes, format_interval, format_seconds, time_unit
 from pyrometer.record import Record, to_json
 from pyrometer.report.facts.comparison import commit, taken
@@ -46,6 +46,7 @@ class EndedError(AbsentError):
 STATUS: tuple[tuple[type[PyrometerError], int, str], ...] = (
     (EndedError, 404, "This run has ended"),
     (AbsentError, 404, "Not in this store"),
+    (DamagedRunError, 422, "This run is damaged"),
     (StoreError, 503, "The store cannot be read"),
     (IncomparableError, 409, "These runs must not be compared"),
     (InputError, 422, "This cannot be shown"),

@@ -12,7 +12,7 @@ import msgspec
 
 from pyrometer.dashboard.documents import Series
 from pyrometer.dashboard.index import Filter, Found, Index, Listing
-from pyrometer.errors import InputError, StoreError
+from pyrometer.errors import DamagedRunError, InputError, StoreError
 from pyrometer.report.attaching import MOST_PAST, stored_attachments
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.comparing import compare_stored
@@ -170,7 +170,7 @@ class StoredRuns:
 
         try:
             return self._measured.get(run_id, load)
-        except InputError:
+        except (DamagedRunError, InputError):
             return None
 
 
