@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,13 @@ class CompiledModule(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and tell the wheel what it holds; without a compiler it is one for any platform."""
+        if self.target_name != "wheel":
+            return  # an sdist is for any platform
         root = Path(self.root)
-        folder = root / "src" / "pyrometer" if version == "editable" else root / "build"
-        folder.mkdir(exist_ok=True)
+        self.scratch = (
+            tempfile.TemporaryDirectory()
+        )  # is needed until the wheel is packed; the tree may be read-only
+        folder = root / "src" / "pyrometer" if version == "editable" else Path(self.scratch.name)
         done = subprocess.run([sys.executable, root / "native" / "build.py", folder / NAME], check=False)
         if done.returncode:
             self.app.display_warning(
@@ -31,3 +36,8 @@ class CompiledModule(BuildHookInterface):
             build_data["force_include"][str(folder / NAME)] = f"pyrometer/{NAME}"
             build_data["pure_python"] = False
             build_data["tag"] = f"cp311-abi3-{platform}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002  # as called
+        """Remove what was compiled; the wheel has it."""
+        if self.target_name == "wheel":
+            self.scratch.cleanup()

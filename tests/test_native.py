@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -140,3 +141,48 @@ def test_no_compiler_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "not compiled" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The build hook, without hatchling."""
+
+    class Plugin:
+        def __init__(self, root: Path, target_name: str) -> None:
+            self.root, self.target_name = str(root), target_name
+            self.app = SimpleNamespace(display_warning=print)
+
+    interface: Any = ModuleType("hatchling.builders.hooks.plugin.interface")
+    interface.BuildHookInterface = Plugin
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    found: Any = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_only_wheels_hold_the_module_and_the_tree_is_left_alone(hook: Any, tmp_path: Path) -> None:
+    (tmp_path / "native").mkdir()
+    compiler = "import sys, pathlib; pathlib.Path(sys.argv[1]).touch()"
+    (tmp_path / "native" / "build.py").write_text(compiler, encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    for target in ("sdist", "wheel"):
+        data: dict[str, Any] = {"force_include": {}}
+        plugin = hook.CompiledModule(tmp_path, target)
+        plugin.initialize("standard", data)
+        assert len(data["force_include"]) == (target == "wheel")
+        assert all(Path(path).exists() for path in data["force_include"])
+        assert ("tag" in data) == (target == "wheel")
+        plugin.finalize("standard", data, "")
+        assert not any(Path(path).exists() for path in data["force_include"])
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_without_a_compiler_the_wheel_is_for_any_platform(hook: Any, tmp_path: Path) -> None:
+    (tmp_path / "native").mkdir()
+    (tmp_path / "native" / "build.py").write_text("raise SystemExit(1)", encoding="utf-8")
+    data: dict[str, Any] = {"force_include": {}}
+    plugin = hook.CompiledModule(tmp_path, "wheel")
+    plugin.initialize("standard", data)
+    plugin.finalize("standard", data, "")
+    assert data == {"force_include": {}}

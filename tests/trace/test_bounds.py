@@ -77,6 +77,23 @@ def test_a_host_and_a_device_of_the_same_length_are_balanced(builder: Any) -> No
     assert {tried.resource for tried in found.resources[:2]} == {"compute", "host"}
 
 
+def test_python_that_an_operator_runs_is_the_operators(builder: Any) -> None:
+    for at in range(0, 3000, 1000):  # a compiled function calls its kernels from Python
+        builder.op("CompiledFunction", at, 990)
+        builder.python("<built-in function kernel>", at + 10, 970)
+    found = bounds(builder.read())
+    assert found.bound == "operators"
+    assert free(found, "python") == 1
+    assert free(found, "operators") < 0.1
+
+
+def test_python_beside_operators_bounds(builder: Any) -> None:
+    for at in range(0, 3000, 1000):
+        builder.python("tokenize", at, 900)
+        builder.op("aten::mm", at + 900, 95)
+    assert bounds(builder.read()).bound == "python"
+
+
 def test_a_loader_bounds_what_else_runs_ahead(builder: Any) -> None:
     for at in range(0, 3000, 1000):
         builder.annotate("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 380)

@@ -10,7 +10,7 @@ the trace explains most of the critical path, that is said, and no resource is n
 With a device there are its kernels (`compute`), `communication`, `copies` with fills, waiting for it
 (`synchronisation`), `data`, and the `host`: operators, Python, runtime calls, launches and their delays, and host time in
 which nothing was recorded. Without one there are `communication`, `data`, `operators`, `python`, and what is
-`unrecorded`.
+`unrecorded`; there Python that an operator runs, such as a compiled function, is the operator's, as in the breakdown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyrometer.trace.dependencies.path import CLASSES, event_classes, path_piece
 from pyrometer.trace.dependencies.select import scales_of
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.copy_names import copy_direction
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, mask_of
 from pyrometer.trace.trace import RankTrace
 
 Resource = Literal[
@@ -128,17 +128,22 @@ def bounds(trace: RankTrace) -> Bounds:
         return Bounds()
     graph = dependencies(trace)
     pieces = path_pieces(trace)
+    classes = _classes(trace, graph)
+    own = pl.Series(CLASSES).gather(pl.Series(classes).gather(pieces["event"]))
+    is_operator = (pl.col("class") == "python") & (own == "host_op")
     on_path = dict(
-        pieces.group_by(pl.col("class").cast(pl.String))
+        pieces.group_by(
+            pl.when(is_operator).then(pl.lit("host_op")).otherwise(pl.col("class").cast(pl.String))
+        )
         .agg((pl.col("end_ns") - pl.col("start_ns")).sum())
         .iter_rows()
     )
     resources = OF_DEVICES if len(graph.device) else OF_HOSTS
     found = [
         _freed(trace, graph, resource, span)
-        if any(on_path.get(name) for name in classes) or resource == "synchronisation"
+        if any(on_path.get(name) for name in names) or resource == "synchronisation"
         else FreeResource(resource=resource, free_ratio=1.0, changed_ratio=1.0)
-        for resource, classes in resources.items()
+        for resource, names in resources.items()
     ]
     return bounds_of(found, on_path.get("idle", 0) / span)
 
@@ -166,6 +171,15 @@ def _freed(trace: RankTrace, graph: Graph, resource: Resource, span: int) -> Fre
     return FreeResource(resource=resource, free_ratio=free, changed_ratio=changed)
 
 
+def _classes(trace: RankTrace, graph: Graph) -> IntArray:
+    """The class of every event; without a device, what runs in Python within an operator is the operator's."""
+    classes = event_classes(trace)
+    if len(graph.device):
+        return classes
+    within = trace.nearest(mask_of(trace.events, pl.col("kind") == Kind.CPU_OP.value)) >= 0
+    return np.where(within & (classes == CLASSES.index("python")), CLASSES.index("host_op"), classes)
+
+
 def _scales(trace: RankTrace, graph: Graph, resource: Resource, keep: float) -> Scales:
     """What is left of each duration when a resource keeps this share of its time."""
     has_device = len(graph.device) > 0
@@ -174,7 +188,7 @@ def _scales(trace: RankTrace, graph: Graph, resource: Resource, keep: float) -> 
     if resource == "unrecorded":
         return scales_of(trace, "gap", None, keep)
     wanted = (OF_DEVICES if has_device else OF_HOSTS)[resource]
-    chosen = np.isin(event_classes(trace), [CLASSES.index(name) for name in wanted])
+    chosen = np.isin(_classes(trace, graph), [CLASSES.index(name) for name in wanted])
     waits = graph.waits.event
     scales = unchanged(trace.events.height)
     scales.event[chosen] = keep

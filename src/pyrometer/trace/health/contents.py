@@ -75,7 +75,7 @@ def coverage(trace: RankTrace) -> Iterator[HealthIssue]:
         yield _limit(
             "no_steps",
             "no steps are marked and nothing repeats: all figures are of the whole trace",
-            "call profiler.step() once a step",
+            "give the profiler a schedule, else step() leaves no mark, and call profiler.step() once a step",
         )
     elif trace.steps.height == 1:
         yield _limit(
