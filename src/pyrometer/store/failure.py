@@ -15,7 +15,7 @@ from pyrometer.errors import DamagedRunError, StoreError
 _ELSEWHERE = "pass --store DIR or --no-store"
 _FULL = f"the disk is full, so nothing was written; free some space, {_ELSEWHERE}"
 _READ_ONLY = f"cannot be written; {_ELSEWHERE}"
-_DAMAGED_RUN = "a stored run is damaged; take the file from a backup, or measure again; other runs can be read"
+_DAMAGED_RUN = "a run is damaged, and others can be read; take the file from a backup, or pass --store DIR"
 _BY_ERRNO = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
