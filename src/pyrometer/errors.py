@@ -60,10 +60,6 @@ class StoreError(PyrometerError):
     """The store cannot be opened, read or written."""
 
 
-class DamagedRunError(StoreError):
-    """A stored run is not what was saved; others can be read."""
-
-
 class BudgetExceededError(PyrometerError, AssertionError):
     """A result is over the limits that were set for it."""
 

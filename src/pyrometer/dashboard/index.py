@@ -18,9 +18,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
-from pyrometer.errors import DamagedRunError, InputError
+from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.store.failure import DamagedRunError
 from pyrometer.store.run import RunSummary, created_at
 from pyrometer.store.store import Store
 

@@ -6,9 +6,9 @@ import secrets
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pyrometer.errors import DamagedRunError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
+from pyrometer.store.failure import DamagedRunError
 from pyrometer.store.summary import headline, median_s
 
 _CREATED_AT = "%Y-%m-%dT%H:%M:%S.%fZ"

@@ -23,7 +23,7 @@ import msgspec
 from sqlalchemy import Engine, RowMapping, Text, bindparam, cast, delete, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
-from pyrometer.errors import DamagedRunError, InputError, StoreError
+from pyrometer.errors import InputError, StoreError
 from pyrometer.quantity import Seconds
 from pyrometer.record import from_dict, to_dict
 from pyrometer.store import schema
@@ -34,7 +34,7 @@ from pyrometer.store.artifacts import (
     sync_folder,
     write_artifacts,
 )
-from pyrometer.store.failure import store_errors
+from pyrometer.store.failure import DamagedRunError, store_errors
 from pyrometer.store.run import Pruned, Run, RunSummary, created_at
 from pyrometer.store.sqlite import sqlite_engine
 from pyrometer.store.upgrade import upgraded
