@@ -48,6 +48,8 @@ _OF_MODELS = frozenset({
     "null", "label", "task", "text", "additional", "last", "first", "prev", "previous", "current", "input", "output", "this", "a", "the",
     "each", "every", "one", "single", "language", "lang", "sentence", "word", "think", "thinking", "tool", "draft", "decode", "top", "by",
     "for", "of", "in", "is", "to", "ms", "s", "us", "cost", "time", "latency", "eot", "fim", "space", "newline", "speech", "sink", "summary",
+    "global", "memory", "mem", "reg", "pos", "position", "action", "state", "dummy", "object", "latent", "context", "timestep", "patch",
+    "target", "source", "src", "tgt", "dep", "cond", "modality", "frame",
 })  # fmt: skip
 _PASS_OF = frozenset(
     {
@@ -91,18 +93,19 @@ _SHAPES = re.compile(
     re.DOTALL,
 )
 _URL = re.compile(
-    r"(?P<scheme>\b[A-Za-z][\w+.-]*://)(?:[^\s/'\"<>?#:]*:[^\s/'\"<>?#]+|[^\s/'\"<>?#:@]{16,})@"
+    r"(?P<scheme>\b[A-Za-z][\w+.-]{0,30}://)(?:[^\s/'\"<>?#:]*:[^\s/'\"<>?#]+|[^\s/'\"<>?#:@]{16,})@"
 )
 _HEADER = re.compile(r"(\b(?:set-)?cookie:\s*|\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*[\d._-]))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
+# Names and gaps have an end in these patterns, so that a long line of anything takes time in proportion to its length.
 _QUERY = re.compile(r"([?&;])([\w.-]+)=([^\s&;#'\"<>]+)")
-_FLAG = re.compile(r"(?<![\w-])(?P<before>--?(?P<name>[A-Za-z][\w.-]*)(?:=|[ \t]+))(?P<value>\"[^\"]*\"|'[^']*'|[^\s'\",;)\]}-][^\s'\",;)\]}]*)")  # fmt: skip
+_FLAG = re.compile(r"(?<![\w-])(?P<before>--?(?P<name>[A-Za-z][\w.-]{0,80})(?:=|[ \t]+))(?P<value>\"[^\"]*\"|'[^']*'|[^\s'\",;)\]}-][^\s'\",;)\]}]*)")  # fmt: skip
 _QUOTED = re.compile(
-    r"(?P<before>(?P<name>[A-Za-z_][\w.-]*)[\"']?\]?\s*(?::\s*[\w.\[\] |]+?)?\s*[:=!]?[:=]\s*[rbfuRBFU]{0,2})(?P<value>\"\"\"[^\"]+\"\"\"|\"[^\"]*\"|'[^']*')"
+    r"(?P<before>(?P<name>[A-Za-z_][\w.-]{0,80})[\"']?\]?\s{0,8}(?::\s{0,8}[\w.\[\] |]{1,60}?)?\s{0,8}[:=!]?[:=]\s{0,8}[rbfuRBFU]{0,2})(?P<value>\"\"\"[^\"]+\"\"\"|\"[^\"]*\"|'[^']*')"
 )
-_DEFAULT = re.compile(r"(?P<before>[\"'](?P<name>-{0,2}[A-Za-z_][\w.-]*)[\"']\s*,(?:[^\n]*?\bdefault\s*=)?\s*)(?P<value>\"[^\"]*\"|'[^']*')")  # fmt: skip
+_DEFAULT = re.compile(r"(?P<before>[\"'](?P<name>-{0,2}[A-Za-z_][\w.-]{0,80})[\"']\s*,(?:[^\n]{0,200}?\bdefault\s*=)?\s{0,8})(?P<value>\"[^\"]*\"|'[^']*')")  # fmt: skip
 _SHELL = re.compile(r"(?<![\w.-])(?P<before>(?P<name>[A-Z][A-Z0-9_]*)=)(?P<value>[^\s'\",;)\]}]+)")
 _BARE = re.compile(
-    r"(?<![\w.-])(?P<before>(?P<name>[A-Za-z_][\w.-]*)=)(?=[^\s'\",;()\[\]{}]*[\d!@#%^*+~$-])(?P<value>[^\s'\",;()\[\]{}]{6,})(?![\[(])"
+    r"(?<![\w.-])(?P<before>(?P<name>[A-Za-z_][\w.-]{0,80})=)(?=[^\s'\",;()\[\]{}]{0,200}[\d!@#%^*+~$-])(?P<value>[^\s'\",;()\[\]{}]{6,})(?![\[(])"
 )
 _DOTTED = re.compile(
     r"(?<![\w.-])(?P<before>[+~]*(?P<name>(?!self\.|cls\.)[A-Za-z_]\w*(?:\.\w+)+)=)(?P<value>[^\s'\",;()\[\]{}=]+)(?![\[(])"
@@ -318,6 +321,8 @@ def _named(match: re.Match[str]) -> str:
     ):
         return match[0]
     quote = value[0] if value[0] in "\"'" else ""
+    if quote and len(value.strip(quote)) < SHORTEST and match["name"].lower().endswith("token"):
+        return match[0]  # a word of a text, as in `token == "cls"`: no token that lets anyone in is as short
     return f"{match['before']}{quote}{STAND_IN}{quote}"
 
 

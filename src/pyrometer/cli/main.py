@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from pyrometer.errors import ExitCode, PyrometerError
-from pyrometer.redaction import redacted
 from pyrometer.version import __version__
 
 VERBS = {
@@ -129,14 +128,20 @@ def _misused(error: click.ClickException) -> int:
     said = " ".join(error.format_message().split()).removesuffix(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
     verb = context.command_path if context is not None else "pyrometer"
-    click.echo(f"error: {redacted(said)}; see `{verb} --help`", err=True)
+    click.echo(f"error: {_redacted(said)}; see `{verb} --help`", err=True)
     return ExitCode.FAILURE
+
+
+def _redacted(said: str) -> str:
+    from pyrometer.redaction import redacted  # its patterns take longer to compile than the help does
+
+    return redacted(said)
 
 
 def _report(error: PyrometerError, code: int, *, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
-    click.echo(f"error: {redacted(str(error))}", err=True)
+    click.echo(f"error: {_redacted(str(error))}", err=True)
     return code
 
 

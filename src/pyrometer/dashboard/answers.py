@@ -22,6 +22,7 @@ from pyrometer.report.facts.comparison import commit, taken
 from pyrometer.report.inline import inline
 from pyrometer.report.payloads.beside import texts
 from pyrometer.report.templating import environment
+from pyrometer.store.failure import DamagedRunError
 from pyrometer.version import __version__
 
 P = TypeVar("P")
@@ -46,6 +47,7 @@ class EndedError(AbsentError):
 STATUS: tuple[tuple[type[PyrometerError], int, str], ...] = (
     (EndedError, 404, "This run has ended"),
     (AbsentError, 404, "Not in this store"),
+    (DamagedRunError, 422, "This run is damaged"),
     (StoreError, 503, "The store cannot be read"),
     (IncomparableError, 409, "These runs must not be compared"),
     (InputError, 422, "This cannot be shown"),

@@ -21,6 +21,7 @@ from typing import Annotated, NamedTuple
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.store.failure import DamagedRunError
 from pyrometer.store.run import RunSummary, created_at
 from pyrometer.store.store import Store
 
@@ -237,7 +238,7 @@ def _sound(store: Store, run_ids: list[str]) -> list[RunSummary]:
     """Their summaries; a row that is damaged costs that run and not the list."""
     try:
         return [run for run in store.summaries(run_ids) if _is_dated(run)]
-    except InputError:
+    except (DamagedRunError, InputError):
         if len(run_ids) == 1:
             return []
         middle = len(run_ids) // 2
@@ -247,7 +248,7 @@ def _sound(store: Store, run_ids: list[str]) -> list[RunSummary]:
 def _is_dated(run: RunSummary) -> bool:
     try:
         created_at(run)
-    except ValueError:
+    except DamagedRunError:
         return False
     return True
 

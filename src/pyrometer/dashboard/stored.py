@@ -21,6 +21,7 @@ from pyrometer.report.history import past_runs
 from pyrometer.report.html import page, render_document
 from pyrometer.report.kinds import read_document
 from pyrometer.report.run_documents import CompareDocument
+from pyrometer.store.failure import DamagedRunError
 from pyrometer.store.run import Run, RunSummary
 from pyrometer.store.running import Running, list_running
 from pyrometer.store.store import Store
@@ -170,7 +171,7 @@ class StoredRuns:
 
         try:
             return self._measured.get(run_id, load)
-        except InputError:
+        except (DamagedRunError, InputError):
             return None
 
 

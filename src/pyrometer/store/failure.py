@@ -15,6 +15,7 @@ from pyrometer.errors import StoreError
 _ELSEWHERE = "pass --store DIR or --no-store"
 _FULL = f"the disk is full, so nothing was written; free some space, {_ELSEWHERE}"
 _READ_ONLY = f"cannot be written; {_ELSEWHERE}"
+_DAMAGED_RUN = "a run is damaged, and others can be read; take the file from a backup, or pass --store DIR"
 _BY_ERRNO = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -30,7 +31,6 @@ _BY_MESSAGE = {
     "is full": _FULL,
     "readonly": _READ_ONLY,
     "not a database": "not a store that Pyrometer can read; move the file away, or pass --store DIR",
-    "decode to UTF-8": "the database is damaged; move the file away, or pass --store DIR",
     "malformed": "the database is damaged; move the file away, or pass --store DIR",
     "locked": f"another process kept the store locked for too long; try again, {_ELSEWHERE}",
     "unable to open": f"cannot be opened; check that the folder may be written, or {_ELSEWHERE}",
@@ -38,12 +38,16 @@ _BY_MESSAGE = {
 }
 
 
+class DamagedRunError(StoreError):
+    """A stored run is not what was saved; others can be read."""
+
+
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
     """Turn errors of the system and of the database into a `StoreError` that names the path.
 
     Raises:
-        StoreError: anything of that kind happened inside.
+        StoreError: anything of that kind happened inside; a `DamagedRunError`, what a run holds cannot be decoded.
     """
     try:
         yield
@@ -52,8 +56,10 @@ def store_errors(path: Path) -> Iterator[None]:
         said = error.strerror or str(error)
         raise StoreError(f"{where}: {said}: {_BY_ERRNO.get(error.errno or 0, _ELSEWHERE)}") from error
     except msgspec.MsgspecError as error:
-        raise StoreError(f"{path}: {error}: {_BY_MESSAGE['malformed']}") from error
+        raise DamagedRunError(f"{path}: {error}: {_DAMAGED_RUN}") from error
     except DBAPIError as error:
         said = str(error.orig).splitlines()[0]
+        if "decode to UTF-8" in said:
+            raise DamagedRunError(f"{path}: {said}: {_DAMAGED_RUN}") from error
         known = (advice for needle, advice in _BY_MESSAGE.items() if needle in said)
         raise StoreError(f"{path}: {said}: {next(known, _ELSEWHERE)}") from error

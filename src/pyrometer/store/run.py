@@ -6,9 +6,9 @@ import secrets
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pyrometer.errors import StoreError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
+from pyrometer.store.failure import DamagedRunError
 from pyrometer.store.summary import headline, median_s
 
 _CREATED_AT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -102,11 +102,11 @@ def created_at(run: RunSummary) -> datetime:
     """When the run was made, in UTC.
 
     Raises:
-        StoreError: what is stored there is no time.
+        DamagedRunError: what is stored there is no time.
     """
     try:
         return datetime.strptime(run.created_at, _CREATED_AT).replace(tzinfo=UTC)
     except ValueError as error:
-        raise StoreError(
+        raise DamagedRunError(
             f"run {run.id} is damaged: it was made at {run.created_at!r}, which is no time"
         ) from error

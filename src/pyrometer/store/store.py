@@ -34,7 +34,7 @@ from pyrometer.store.artifacts import (
     sync_folder,
     write_artifacts,
 )
-from pyrometer.store.failure import store_errors
+from pyrometer.store.failure import DamagedRunError, store_errors
 from pyrometer.store.run import Pruned, Run, RunSummary, created_at
 from pyrometer.store.sqlite import sqlite_engine
 from pyrometer.store.upgrade import upgraded
@@ -129,7 +129,7 @@ class Store:
 
         Raises:
             InputError: no run, or more than one, begins like this.
-            StoreError: the store cannot be read, or the run is not what was saved.
+            StoreError: the store cannot be read; a `DamagedRunError`, the run is not what was saved.
         """
         columns = schema.runs.c
         newest = select(columns.id).order_by(*_NEWEST_FIRST)
@@ -149,7 +149,7 @@ class Store:
             artifacts = [_plain(file) for file in connection.execute(files).mappings()]
         plain = _plain(row)
         if plain.pop("sha256") not in {None, _digest(plain)}:
-            raise StoreError(
+            raise DamagedRunError(
                 f"{self.folder / 'runs.db'}: run {found[0]} is damaged: it is not what was saved; take the file from a "
                 "backup, or measure again; other runs can be read"
             )

@@ -80,7 +80,7 @@ def as_arguments(value: Any) -> Arguments:
 def fresh_copies(value: Any) -> Any:
     """The same with plain tensors copied, each once; `None` where there are none.
 
-    A tensor that a copy would change in layout or marks stays itself.
+    A tensor that a copy would change in layout or marks stays itself, and one in pinned memory, which devices read faster.
 
     >>> x = torch.zeros(2)
     >>> a, b, name = fresh_copies((x, x, "x"))
@@ -91,7 +91,7 @@ def fresh_copies(value: Any) -> Any:
 
     def copied(tensor: torch.Tensor) -> torch.Tensor:
         is_plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and not vars(tensor)
-        if not (is_plain and tensor.is_contiguous()):
+        if not (is_plain and tensor.is_contiguous()) or tensor.is_pinned():
             return tensor
         if id(tensor) not in copies:
             copies[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.requires_grad)

@@ -67,6 +67,27 @@ def test_slow_steps_of_a_few_do_not_hide_what_the_others_show():
     assert sentence.startswith("1.39× faster (1.1")
 
 
+@pytest.mark.parametrize("period", [2, 3, 4])
+def test_steps_in_bursts_count_by_their_mean(period):
+    """A loader whose workers deliver several batches at once: the step that waits pays for the others."""
+    a = np.full(40, 21_000_000) + np.arange(40) * 1000
+    b = np.where(np.arange(40) % period, 1_100_000, 17_000_000) + np.arange(40) * 1000
+    step = change(a, b)
+    assert step.ratio == pytest.approx(b.mean() / a.mean())
+    assert step.ci_low < b.mean() / a.mean() < step.ci_high
+    outcome, sentence = decide(step, run_margin(a, b, least=0.15), (40, 40))
+    assert outcome == "faster"
+    assert sentence.startswith(f"{a.mean() / b.mean():.3g}"[:3])
+
+
+def test_an_undecided_ratio_reads_in_the_direction_of_its_value():
+    step = change(np.array([20, 5, 30, 21, 4]), np.array([8, 20, 3, 9, 2]))
+    outcome, sentence = decide(step, 12.0, (5, 5))
+    assert outcome == "undecided"
+    assert "× faster (" in sentence
+    assert "the factor of 13.0 by which two runs" in sentence
+
+
 def test_one_slow_step_is_no_change():
     a = np.array([100, 101, 99, 100, 102, 100] * 2) * 10**6
     b = np.append(a[:11], 10**10)

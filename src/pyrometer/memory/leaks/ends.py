@@ -42,17 +42,18 @@ def where_it_ends(holder: Holder, container: str) -> str | None:
     by_key = holder.container in _BY_KEY
     is_local = len(names) == 1 and holder.root in ("frame local", "closure", "generator")
     function = (holder.owner or "").rpartition(".")[2] if is_local else ""
-    for file in _files(holder):
+    for file in _files(holder, elsewhere=len(names) > 1):
         lines = _ends_in(file, names[-1], by_key, function)
         if lines:
             return f"{file}:{lines[0]}"
     return None
 
 
-def _files(holder: Holder) -> Iterator[str]:
-    """The file of the owner, then all others of the user's."""
+def _files(holder: Holder, *, elsewhere: bool) -> Iterator[str]:
+    """The file of the owner, then all others of the user's: there only attributes are surely the same by their name."""
     files = [holder.file] if holder.file else []
-    files += [file for module in list(sys.modules.values()) if (file := _file_of(module)) is not None]
+    if elsewhere:
+        files += [file for module in list(sys.modules.values()) if (file := _file_of(module)) is not None]
     for file in dict.fromkeys(files):
         if owner_of(file) == "user":
             yield file

@@ -25,6 +25,9 @@ show; what is nearer to 1 than this is not called a difference."""
 HOST_RUN_MARGIN = 0.15
 """The same where the host does the work: neighbours, clock rates and caches move whole runs by more than a device's."""
 
+RECURRING_SHARE = 0.1
+FEWEST_RECURRING = 2
+
 SCATTERS = 2.5
 """How many times the scatter of its steps one program may differ from run to run."""
 
@@ -36,8 +39,9 @@ def change(a: Times, b: Times) -> TimeChange:
     """Compare times per step, one value per step, ns.
 
     Medians, since one slow step says nothing of the others; what takes place in fewer than half of the steps on both sides
-    counts by its mean. The interval of the ratio of medians is that of Price and Bonett (2002), from order statistics on
-    the logarithms. It assumes that steps vary independently and says nothing about other runs.
+    counts by its mean, and so does what is slow again and again (`recurs`), as where loader workers deliver in bursts. The
+    interval of the ratio of medians is that of Price and Bonett (2002), from order statistics on the logarithms; that of
+    means comes from their standard errors. It assumes that steps vary independently and says nothing about other runs.
 
     >>> steady = change(np.array([100, 102, 98, 1000]), np.array([200, 204, 196, 200]))
     >>> round(steady.ratio, 2), steady.a_ns, steady.b_ns
@@ -46,14 +50,16 @@ def change(a: Times, b: Times) -> TimeChange:
     True
     """
     centres = tuple(float(np.median(times)) if len(times) else 0.0 for times in (a, b))
-    if not any(centres):
+    by_mean = not any(centres) or recurs(a) or recurs(b)
+    if by_mean:
         centres = tuple(float(times.mean()) if len(times) else 0.0 for times in (a, b))
     if not len(a) or not len(b) or a.min() <= 0 or b.min() <= 0:
         return TimeChange(a_ns=centres[0], b_ns=centres[1], ratio=None)
     shift = log(centres[1] / centres[0])
     if min(len(a), len(b)) < MIN_STEPS:
         return TimeChange(a_ns=centres[0], b_ns=centres[1], ratio=exp(shift))
-    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * sqrt(_variance(np.log(a)) + _variance(np.log(b)))
+    spread = sum(_mean_variance(times) if by_mean else _variance(np.log(times)) for times in (a, b))
+    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * sqrt(spread)
     return TimeChange(
         a_ns=centres[0],
         b_ns=centres[1],
@@ -61,6 +67,21 @@ def change(a: Times, b: Times) -> TimeChange:
         ci_low=exp(shift - half),
         ci_high=exp(shift + half),
     )
+
+
+def recurs(times: Times) -> bool:
+    """Whether slow steps are a part of the program and no accident: a tenth of all, and more than two, take twice a quick one.
+
+    >>> recurs(np.array([10, 1, 1, 1] * 5)), recurs(np.array([10, 10] + [1] * 30))
+    (True, False)
+    """
+    slow = int((times > 2 * np.quantile(times, 0.25)).sum()) if len(times) else 0
+    return slow > FEWEST_RECURRING and slow >= RECURRING_SHARE * len(times)
+
+
+def _mean_variance(times: Times) -> float:
+    """Of the logarithm of a mean."""
+    return float(times.var(ddof=1)) / len(times) / float(times.mean()) ** 2
 
 
 def _variance(logs: Floats) -> float:
@@ -82,14 +103,15 @@ def run_margin(a: Times, b: Times, *, least: float = RUN_MARGIN) -> float:
 
     Where steps scatter, what disturbs them (neighbours, a hot device) also comes and goes between runs, and the interval
     over steps does not cover that. One program has one scatter: the median distance of the steps of both sides from the
-    median of their own, each side as heavy as the other, so that a few slow steps do not count.
+    median of their own, each side as heavy as the other, so that a few slow steps do not count. Steps that are slow again
+    and again are no scatter: there the interval of the means is what holds it.
 
     >>> run_margin(np.array([100, 101, 99]), np.array([100, 101, 99]))
     0.05
     >>> round(run_margin(np.array([100, 110, 90, 105]), np.array([80, 100, 125, 100])), 2)
     0.28
     """
-    logs = [np.log(times) for times in (a, b) if len(times) > 1 and times.min() > 0]
+    logs = [np.log(times) for times in (a, b) if len(times) > 1 and times.min() > 0 and not recurs(times)]
     if not logs:
         return least
     shares = np.linspace(0, 1, 101)

@@ -109,8 +109,19 @@ def decide(step: TimeChange, margin: float, steps: tuple[int, int]) -> tuple[Out
     if low > 1 / (1 + RUN_MARGIN) and high < 1 + RUN_MARGIN:
         return "same", f"no change (within ±{format_percent(RUN_MARGIN, 1)})"
     return "undecided", (
-        f"undecided: {format_ratio(step.ratio, low, high)} reaches into the {format_percent(margin, 2)} by which two runs of one program may differ here; pyrometer bench A --vs B would resolve it"
+        f"undecided: {_either_way(step.ratio, low, high)} reaches into the {_margin(margin)} by which two runs of one program may differ here; pyrometer bench A --vs B would resolve it"
     )
+
+
+def _either_way(ratio: float, low: float, high: float) -> str:
+    """A ratio whose interval holds 1, in the direction of its value."""
+    if ratio >= 1 or high < 1:
+        return format_ratio(ratio, low, high)
+    return f"{significant(1 / ratio)}× faster ({significant(1 / high)}–{significant(1 / low)})"
+
+
+def _margin(margin: float) -> str:
+    return f"factor of {significant(1 + margin)}" if margin > 1 else format_percent(margin, 2)
 
 
 def _parts(a: RankTrace, b: RankTrace) -> list[PartChange]:
