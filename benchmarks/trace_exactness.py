@@ -95,7 +95,7 @@ def ours(trace: RankTrace) -> Figures:
 
 
 def check_against_oracle(path: Path, trace: RankTrace, oracle: ModuleType) -> None:
-    truth = oracle.measure(oracle.load(path), [])
+    truth = oracle.measure(oracle.load(path), [], [])
     parts, gaps = breakdown(trace), idle(trace)
     pairs = {
         "compute": (parts.parts.compute, truth.windows[-1]["compute"]),

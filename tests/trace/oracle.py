@@ -137,9 +137,9 @@ def classes(events: list[Event]) -> Iterator[tuple[str, Event]]:
             yield "collective", event
 
 
-def measure(events: list[Event], windows: list[tuple[int, int]]) -> Truth:
-    """Sweep over time, moment by moment."""
-    start, end = span(events, windows)
+def measure(events: list[Event], windows: list[tuple[int, int]], steps: list[tuple[int, int]]) -> Truth:
+    """Sweep over time, moment by moment; windows are those of the device, which may begin after the steps of the host."""
+    start, end = span(events, steps)
     windows = [*windows, (start, end)]
     parts: list[dict[str, int]] = [dict.fromkeys(PARTS, 0) for _ in windows]
     total: Counter[str] = Counter()

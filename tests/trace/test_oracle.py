@@ -19,7 +19,8 @@ def compare(path: Path, oracle: ModuleType) -> None:
     """Every figure of breakdown and idle time against the oracle's."""
     trace = read_trace(path).ranks[0]
     ours = breakdown(trace)
-    truth = oracle.measure(oracle.load(path), [(step.start_ns, step.end_ns) for step in ours.by_step])
+    windows = [(step.start_ns, step.end_ns) for step in ours.by_step]
+    truth = oracle.measure(oracle.load(path), windows, trace.steps.select("start_ns", "end_ns").rows())
     assert (ours.start_ns, ours.end_ns) == (truth.start, truth.end)
     assert [to_dict(step.parts) for step in ours.by_step] == truth.windows[:-1]
     assert to_dict(ours.parts) == truth.windows[-1]
