@@ -42,7 +42,7 @@ def where_it_ends(holder: Holder, container: str) -> str | None:
     by_key = holder.container in _BY_KEY
     is_local = len(names) == 1 and holder.root in ("frame local", "closure", "generator")
     function = (holder.owner or "").rpartition(".")[2] if is_local else ""
-    for file in _files(holder, elsewhere=len(names) > 1):
+    for file in _files(holder, elsewhere=len(set(names) - {"self", "cls"}) > 1):
         lines = _ends_in(file, names[-1], by_key, function)
         if lines:
             return f"{file}:{lines[0]}"
@@ -50,7 +50,7 @@ def where_it_ends(holder: Holder, container: str) -> str | None:
 
 
 def _files(holder: Holder, *, elsewhere: bool) -> Iterator[str]:
-    """The file of the owner, then all others of the user's: there only attributes are surely the same by their name."""
+    """The file of the owner, then, for what has a name of two parts such as `buffer.rows`, all others of the user's."""
     files = [holder.file] if holder.file else []
     if elsewhere:
         files += [file for module in list(sys.modules.values()) if (file := _file_of(module)) is not None]
