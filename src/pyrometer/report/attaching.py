@@ -81,7 +81,7 @@ def earlier_runs(store: Store, run: RunSummary) -> list[Run]:
     ids = [
         summary.id
         for summary in alike
-        if summary.created_at <= run.created_at and summary.median_s is not None
+        if summary.number <= run.number and summary.median_s is not None
     ]
     loaded = (_loaded(store, run_id) for run_id in reversed(ids[:MOST_PAST]))
     return [one for one in loaded if one is not None]
