@@ -22,7 +22,7 @@ def record(new_builder, tmp_path) -> Record:
     def write(
         name: str, operator_us: Callable[[int, int], float], wait_us: Callable[[int], float] | None = None
     ):
-        builder, now = new_builder(record), 0.0
+        builder, now = new_builder(tmp_path), 0.0
         for step in range(STEPS):
             start = now
             if wait_us is not None:
