@@ -75,14 +75,14 @@ def test_turns_of_host_and_device_are_synchronisation_bound(builder: Any) -> Non
 
 def reading_after_each(builder: Any) -> TraceVerdict:
     """Host and device take turns: a long launch, its kernel, and a copy to the host that returns when it has arrived."""
-    at = 0
-    for i in range(12):
-        builder.op("aten::mm", at, 46)
-        builder.launch("gemm", at + 26, at + 45, 90, call_us=17)
-        builder.op("aten::item", at + 46, 102)
-        builder.launch("Memcpy DtoH (Device -> Pageable)", at + 48, at + 137, 2, cat="gpu_memcpy", call_us=93)
-        builder.call("cudaStreamSynchronize", at + 142, 4 + i % 2)
-        at += 150
+    for at in range(0, 2400, 200):
+        builder.op("aten::mm", at, 96)
+        builder.launch("gemm", at + 76, at + 95, 100, call_us=17)
+        builder.op("aten::item", at + 96, 104)
+        builder.launch(
+            "Memcpy DtoH (Device -> Pageable)", at + 97, at + 196, 1, cat="gpu_memcpy", call_us=102
+        )
+        builder.call("cudaStreamSynchronize", at + 199, 0.5)
     return judged(builder)
 
 
@@ -92,13 +92,6 @@ def test_the_gain_in_the_sentence_is_of_what_bounds(builder: Any) -> None:
     told = next(gain for gain in verdict.recoverable if gain.kind == "sync")
     assert told.ratio == pytest.approx(verdict.ratio)
     assert verdict.sentence.endswith(f"; without {told.name}, {1 / told.ratio:.2f}× faster")
-
-
-def test_work_that_another_gain_does_not_shorten_is_a_gain_of_its_own(builder: Any) -> None:
-    gains = reading_after_each(builder).recoverable
-    # Operators twice as fast win much of what waiting costs, but the waits stay.
-    assert [gain.kind for gain in gains[:2]] == ["op", "sync"]
-    assert gains[1].added_ns < gains[1].gain_ns / 2
 
 
 def test_a_wait_for_what_was_not_recorded_is_not_explained(builder: Any) -> None:
