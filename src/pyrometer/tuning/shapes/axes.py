@@ -7,7 +7,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
@@ -152,26 +152,59 @@ def parameters_of(model: Callable[..., Any]) -> dict[str, Any] | None:
     return {name: parameter.kind for name, parameter in signature.parameters.items()}
 
 
+class Padding(NamedTuple):
+    """What is added to the end of some dimensions of a tensor.
+
+    Attributes:
+        amounts: as `torch.nn.functional.pad` takes them.
+        value: what is added.
+        layout: memory format of the result, which has no gaps.
+        outside: whether inference mode is left for it, see `like_the_tensor`.
+    """
+
+    amounts: list[int]
+    value: float
+    layout: torch.memory_format
+    outside: bool
+
+    def apply(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The padded tensor."""
+        if self.outside:
+            with like_the_tensor(tensor):
+                return self._padded(tensor)
+        return self._padded(tensor)
+
+    def _padded(self, tensor: torch.Tensor) -> torch.Tensor:
+        padded = functional.pad(tensor, self.amounts, value=self.value)
+        return padded.contiguous(memory_format=self.layout)
+
+
+def padding_of(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> Padding | None:
+    """What makes a tensor dense and at least as large as these sizes; `None` where it is so already.
+
+    The result has the tensor's own memory format, so that equal sizes have equal strides.
+    """
+    amounts = [0] * (2 * tensor.dim())
+    for dim, size in sizes.items():
+        amounts[2 * (tensor.dim() - 1 - dim % tensor.dim()) + 1] = max(size - tensor.shape[dim], 0)
+    layout = _dense_format(tensor)
+    if not any(amounts) and layout is not None:
+        return None
+    outside = torch.is_inference_mode_enabled() and not tensor.is_inference()
+    return Padding(amounts, value, layout or torch.contiguous_format, outside)
+
+
 def fit(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> torch.Tensor:
     """Cut or pad the end of some dimensions; the same tensor when it fits already.
-
-    The result is dense, in the tensor's own memory format, so that equal sizes have equal strides.
 
     >>> fit(torch.ones(1, 2), {1: 4}, 0).tolist(), fit(torch.ones(1, 2), {1: 1}, 0).tolist()
     ([[1.0, 1.0, 0.0, 0.0]], [[1.0]])
     """
-    padding = [0] * (2 * tensor.dim())
     for dim, size in sizes.items():
-        missing = size - tensor.shape[dim]
-        if missing < 0:
+        if tensor.shape[dim] > size:
             tensor = tensor.narrow(dim, 0, size)
-        padding[2 * (tensor.dim() - 1 - dim % tensor.dim()) + 1] = max(missing, 0)
-    layout = _dense_format(tensor)
-    if not any(padding) and layout is not None:
-        return tensor
-    with like_the_tensor(tensor):
-        padded = functional.pad(tensor, padding, value=value)
-        return padded.contiguous(memory_format=layout or torch.contiguous_format)
+    padding = padding_of(tensor, sizes, value)
+    return tensor if padding is None else padding.apply(tensor)
 
 
 def like_the_tensor(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
