@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from pyrometer.errors import InputError
 from pyrometer.workload.state import inference_mode
@@ -158,25 +157,25 @@ class Padding(NamedTuple):
     Attributes:
         amounts: as `torch.nn.functional.pad` takes them.
         value: what is added.
-        layout: memory format of the result, which has no gaps.
+        layout: memory format of the result, which has no gaps; `None` where it comes about by itself.
         outside: whether inference mode is left for it, see `like_the_tensor`.
     """
 
     amounts: list[int]
     value: float
-    layout: torch.memory_format
+    layout: torch.memory_format | None
     outside: bool
 
     def apply(self, tensor: torch.Tensor) -> torch.Tensor:
         """The padded tensor."""
-        if self.outside:
-            with like_the_tensor(tensor):
-                return self._padded(tensor)
-        return self._padded(tensor)
-
-    def _padded(self, tensor: torch.Tensor) -> torch.Tensor:
-        padded = functional.pad(tensor, self.amounts, value=self.value)
-        return padded.contiguous(memory_format=self.layout)
+        if self.layout is None and not self.outside:
+            return torch.constant_pad_nd(tensor, self.amounts, self.value)
+        if self.layout is None and not tensor.requires_grad:
+            with inference_mode(False):
+                return torch.constant_pad_nd(tensor, self.amounts, self.value)
+        with like_the_tensor(tensor):
+            padded = torch.constant_pad_nd(tensor, self.amounts, self.value)
+            return padded.contiguous(memory_format=self.layout or torch.contiguous_format)
 
 
 def padding_of(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> Padding | None:
@@ -191,7 +190,9 @@ def padding_of(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> 
     if not any(amounts) and layout is not None:
         return None
     outside = torch.is_inference_mode_enabled() and not tensor.is_inference()
-    return Padding(amounts, value, layout or torch.contiguous_format, outside)
+    # From four dimensions on torch may take a tensor that is dense in two formats for the other one.
+    plain = layout is torch.contiguous_format and tensor.dim() < 4
+    return Padding(amounts, value, None if plain else layout or torch.contiguous_format, outside)
 
 
 def fit(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> torch.Tensor:

@@ -103,7 +103,13 @@ def crop(output: Any, rules: Iterable[CropRule], sizes: Mapping[str, int]) -> An
 
 def cut(output: Any, cuts: Iterable[Cut]) -> Any:
     """Cut dimensions of the leaves of an output that are longer; what is cut is dense."""
-    leaves, nesting = ([output], None) if isinstance(output, torch.Tensor) else pytree.tree_flatten(output)
+    if type(output) is torch.Tensor:
+        whole = output
+        for _, dim, size in cuts:
+            if output.shape[dim] > size:
+                output = output.narrow(dim, 0, size)
+        return output if output is whole else output.contiguous()
+    leaves, nesting = pytree.tree_flatten(output)
     changed: set[int] = set()
     for leaf, dim, size in cuts:
         if leaves[leaf].shape[dim] > size:
@@ -111,7 +117,7 @@ def cut(output: Any, cuts: Iterable[Cut]) -> Any:
             changed.add(leaf)
     for leaf in changed:
         leaves[leaf] = leaves[leaf].contiguous()
-    return leaves[0] if nesting is None else pytree.tree_unflatten(leaves, nesting)
+    return pytree.tree_unflatten(leaves, nesting)
 
 
 def as_mapping(names: Iterable[str], sizes: Sizes) -> dict[str, int]:

@@ -29,7 +29,9 @@ class Route:
         bucket: that serves it.
         sizes: of the call, before padding.
         lost: share of the bucket's cost that is spent on padding.
-        paddings: by the position or the keyword of an input, what is padded.
+        pads: whether the call is smaller than its bucket.
+        by_place: by the position of an input, how it is padded.
+        by_name: the same of inputs that are given by keyword.
         cuts: of the output.
         fitting: makes the mask, where there is one.
     """
@@ -37,28 +39,27 @@ class Route:
     bucket: Bucket
     sizes: Sizes
     lost: float
-    paddings: list[tuple[int | str, Padding]]
+    pads: bool
+    by_place: list[tuple[int, Padding]]
+    by_name: list[tuple[str, Padding]]
     cuts: list[Cut]
     fitting: Fitting
 
-    @property
-    def pads(self) -> bool:
-        """Whether the call is smaller than its bucket."""
-        return self.sizes != self.bucket.edges
-
     def padded(self, call: CallArguments) -> CallArguments:
         """The call with its inputs padded, and its mask."""
-        masking = self.fitting.masking
-        if not self.paddings and masking is None:
-            return call
-        args, kwargs = list(call[0]), dict(call[1])
-        for place, padding in self.paddings:
-            if isinstance(place, int):
-                args[place] = padding.apply(args[place])
-            else:
-                kwargs[place] = padding.apply(kwargs[place])
-        padded = tuple(args), kwargs
-        return padded if masking is None else masking.apply(call, padded, self.sizes, self.bucket.edges)
+        args, kwargs = call
+        if self.by_place:
+            values = list(args)
+            for place, padding in self.by_place:
+                values[place] = padding.apply(values[place])
+            args = tuple(values)
+        if self.by_name:
+            kwargs = dict(kwargs)
+            for name, padding in self.by_name:
+                kwargs[name] = padding.apply(kwargs[name])
+        if self.fitting.masking is None:
+            return args, kwargs
+        return self.fitting.masking.apply(call, (args, dict(kwargs)), self.sizes, self.bucket.edges)
 
     def cropped(self, output: Any) -> Any:
         """The output cut to what belongs to the true sizes."""
@@ -90,17 +91,22 @@ class Routes:
         if len(self._routes) >= MAX_ROUTES:
             self.forget()
         wanted = dict(zip(fitting.axes.names, bucket.edges, strict=True))
-        paddings: list[tuple[int | str, Padding]] = []
+        by_place: list[tuple[int, Padding]] = []
+        by_name: list[tuple[str, Padding]] = []
         for name, dims in fitting.axes.inputs.items():
             value = fitting.axes.get(name, *call)
-            padding = None
-            if value is not None:
-                targets = {dim: wanted[axis] for dim, axis in dims.items()}
-                padding = padding_of(value, targets, fitting.axes.pad_values.get(name, 0.0))
-            if padding is not None:
-                paddings.append((name if name in call[1] else fitting.axes.positions[name], padding))
-        cuts = fitting.cuts(sizes) if sizes != bucket.edges else []
-        route = Route(bucket, sizes, lost, paddings, cuts, fitting)
+            if value is None:
+                continue
+            targets = {dim: wanted[axis] for dim, axis in dims.items()}
+            padding = padding_of(value, targets, fitting.axes.pad_values.get(name, 0.0))
+            if padding is not None and name in call[1]:
+                by_name.append((name, padding))
+            elif padding is not None:
+                by_place.append((fitting.axes.positions[name], padding))
+        pads = sizes != bucket.edges
+        route = Route(
+            bucket, sizes, lost, pads, by_place, by_name, fitting.cuts(sizes) if pads else [], fitting
+        )
         self._routes[signature_of(self._model, *call)] = route
 
     def forget(self) -> None:
