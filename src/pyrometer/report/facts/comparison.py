@@ -69,7 +69,7 @@ def headline(comparison: Comparison) -> str:
 def cautions(comparison: Comparison) -> list[str]:
     """What limits the trust in either side, a sentence each; the first reason stands for the others."""
     told = []
-    if comparison.a.run.created_at > comparison.b.run.created_at:
+    if comparison.a.run.number > comparison.b.run.number:
         told.append("A was taken after B: pass the older run first to see what changed since.")
     for name, m in (("A", comparison.a.measurement), ("B", comparison.b.measurement)):
         reasons = [m.failure] if m.failure else [caveat.message for caveat in m.warnings]
