@@ -71,6 +71,9 @@ WITHOUT: dict[Resource, str] = {
 WHOLE: dict[str, Bound] = {"data": "data", "collective": "communication"}
 """Gains that are all of a resource: where it bounds, its share has said as much."""
 
+CAUSE: dict[Bound, str] = {"copies": "copy", "synchronisation": "sync", "host": "launch"}
+"""The kind of gain that is of what bounds: where there is one, it is told, and no other."""
+
 HOST_WORK = {
     "host_op": "operators",
     "python": "Python",
@@ -262,12 +265,13 @@ def _in(place: Place | LineTotal) -> str:
 
 def _promise(report: RankReport, bound: Bound, data_share: Ratio | None) -> str:
     """The largest gain from what can be removed and was not told yet; of data the measured one, where there is one."""
-    gains = [
+    gains = [gain for gain in report.recoverable if gain.kind in REMOVABLE and WHOLE.get(gain.kind) != bound]
+    own = [gain for gain in gains if gain.kind == CAUSE.get(bound)]
+    ratios = [
         (gain.ratio if gain.kind != "data" or data_share is None else 1 - data_share, gain.name)
-        for gain in report.recoverable
-        if gain.kind in REMOVABLE and WHOLE.get(gain.kind) != bound
+        for gain in own or gains
     ]
-    ratio, name = min(gains, key=lambda gain: gain[0], default=(1.0, ""))
+    ratio, name = min(ratios, key=lambda gain: gain[0], default=(1.0, ""))
     return f"without {name}, {significant(1 / ratio)}× faster" if 0 < ratio < WORTH_SAYING else ""
 
 
