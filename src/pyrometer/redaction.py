@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
-
 from urllib.parse import unquote
 
 import msgspec
