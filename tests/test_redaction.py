@@ -147,7 +147,13 @@ def test_words_of_a_command_line_are_taken_as_they_are(argv):
 
 
 @pytest.mark.parametrize(
-    "argv", [["t.py", "-p", "bf16"], ["t.py", "--pass", "2"], ["t.py", "--sort-key", "size"], ["t.py", "-p", "8080", "-u", "me"]]
+    "argv",
+    [
+        ["t.py", "-p", "bf16"],
+        ["t.py", "--pass", "2"],
+        ["t.py", "--sort-key", "size"],
+        ["t.py", "-p", "8080", "-u", "me"],
+    ],
 )
 def test_short_flags_have_other_meanings(argv):
     assert Redactor({}, argv).argv(argv) == argv
@@ -155,7 +161,10 @@ def test_short_flags_have_other_meanings(argv):
 
 def test_the_password_of_an_address_is_found_alone_and_unquoted():
     redactor = Redactor({}, ["t.py", "db://me:can%40ary/x@host"])
-    assert redactor.text("no user with can@ary/x here, nor can%40ary/x") == "no user with REDACTED here, nor REDACTED"
+    assert (
+        redactor.text("no user with can@ary/x here, nor can%40ary/x")
+        == "no user with REDACTED here, nor REDACTED"
+    )
 
 
 def test_short_values_are_no_part_of_other_words():

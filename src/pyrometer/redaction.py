@@ -94,7 +94,9 @@ _URL = re.compile(
     r"|[^\s/'\"<>?#:@]*:(?!\d+[/?#])(?P<odd>[^\s'\"<>]{1,200}))@(?=[\w\[])"
 )
 _HEADER = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*(?:[\d._-]|(?-i:[a-z][A-Z]))))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
-_COOKIE = re.compile(r"(\b(?:set-)?cookie:\s*)[\w.-]+=[^\n\"']*|(\bcookies\s?=\s?\{)[^{}\n]*[\"'][^{}\n]*(?=\})", re.IGNORECASE)
+_COOKIE = re.compile(
+    r"(\b(?:set-)?cookie:\s*)[\w.-]+=[^\n\"']*|(\bcookies\s?=\s?\{)[^{}\n]*[\"'][^{}\n]*(?=\})", re.IGNORECASE
+)
 _PROGRAM = re.compile(
     r"(\bwandb login (?:-\S+ ){0,4}|\bsshpass -p ?|\b(?:mysql|mariadb)\w*\b[^\n|;]{0,200}? -p(?=\S)|(?<![\w-])(?:-u|--user|--proxy-user)[ =]"
     r"(?!\d+:\d+\b)[\w.@-]+:(?!//)|\bpassword (?=\S*\d\S*\s*$|\S*\d\S* +(?:machine|account)\b)|[\"']username[\"']: ?[\"'][^\"']*[\"'], ?[\"']key[\"']: ?[\"'])"
@@ -318,7 +320,9 @@ def _is_short_for_secret(flag: str, value: str, argv: Sequence[str]) -> bool:
     if flag in {"--pass", "--pw", "-pw"}:
         return True
     if flag in {"-p", "-P"}:
-        return not _USERS.isdisjoint(word.partition("=")[0] for word in argv) or _ODD.search(value) is not None
+        return (
+            not _USERS.isdisjoint(word.partition("=")[0] for word in argv) or _ODD.search(value) is not None
+        )
     is_long = re.fullmatch(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=-]{20,}", value) is not None
     return is_long and flag.lower().endswith(("-key", "_key"))
 
