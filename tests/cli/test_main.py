@@ -37,21 +37,6 @@ def test_it_runs_as_a_module_where_the_script_is_not_on_the_path():
     assert done.stdout.startswith("pyrometer, version")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["bench", "--help"], ["check", "--help"], ["runs", "--help"]]
-)
-def test_help_imports_nothing_heavy(arguments):
-    code = (
-        "import sys\n"
-        "from pyrometer.cli.main import main\n"
-        f"assert main({arguments!r}) == 0\n"
-        "heavy = {'torch', 'numpy', 'scipy', 'sqlalchemy', 'alembic', 'jinja2', 'rich'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_help_costs_little_more_than_python_itself():
     """A ratio, since absolute times mean nothing on a busy machine: importing torch alone is some thirty times Python."""
 
