@@ -12,6 +12,7 @@ import polars as pl
 from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.analysis.updates import updates_by_tensor
 from pyrometer.trace.analysis.what_if import METHOD, bases, replayed_span, touched
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
@@ -42,7 +43,9 @@ class Recoverable(Record, frozen=True, kw_only=True):
 
     name: Annotated[str, doc("what is changed")]
     what: Annotated[str, doc("the change in words")]
-    kind: Annotated[str, doc("kernel, op, line, module, copy, call, collective, data, launch or sync")]
+    kind: Annotated[
+        str, doc("kernel, op, line, module, copy, call, collective, data, launch, sync or update")
+    ]
     speedup: Annotated[float | None, doc("how many times faster; null takes no time at all")] = None
     gain_ns: Annotated[int, doc("how much shorter the span would be")]
     added_ns: Annotated[int, doc("what it adds to those above it in the list; these sum to the joint gain")]
@@ -81,7 +84,7 @@ def largest_gains(trace: RankTrace, *, top: int = TOP) -> list[Recoverable]:
     Tried are: every group of waiting calls as if nobody waited; data loading, copies, communication, other runtime
     calls and launch overhead as if free; the kernels, and the own parts of operators and of
     source lines (of modules, where the trace has no stacks), that lie longest on the critical path, as if twice as
-    fast. Host time in which nothing was recorded is not tried: nobody knows what it was. A change whose gain and work are mostly contained in those above it is left out; see `added_ns`.
+    fast; updates tensor by tensor as if of all tensors at once. Host time in which nothing was recorded is not tried: nobody knows what it was. A change whose gain and work are mostly contained in those above it is left out; see `added_ns`.
 
     Args:
         trace: one rank.
@@ -174,6 +177,20 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
     ):
         yield from _whole(trace, pieces.filter(pl.col("class") == group), kind, name, what)
     yield from _waiting_groups(trace, graph)
+    yield from _updates(trace, pieces)
+
+
+def _updates(trace: RankTrace, pieces: pl.DataFrame) -> Iterator[Candidate]:
+    what = "of all tensors at once, twice as fast: fused=True, or foreach=True"
+    for update in updates_by_tensor(trace):
+        on_path = int(pieces.filter(pl.col("event").is_in(pl.Series(update.within).implode()))["ns"].sum())
+
+        def scales(within: IntArray = update.within) -> Scales:
+            share = np.ones(trace.events.height)
+            share[within] = 0.5
+            return Scales(share)
+
+        yield Candidate("update", update.optimizer, what, 2.0, on_path, update.longest, scales)
 
 
 def _copies(graph: Graph, own: IntArray) -> IntArray:

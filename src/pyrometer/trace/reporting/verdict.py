@@ -130,6 +130,7 @@ def judge(
         SENTENCES[bound].format(share=format_percent(share)),
         _both(found) if bound == "balanced" else _most(report, bound, busiest),
         _in_the_open(report),
+        _update(report),
     ]
     if bound not in {"unrecorded", "balanced"}:
         promises.append(_promise(report, bound, data_share))
@@ -209,6 +210,16 @@ def _in_the_open(report: RankReport) -> str:
     bare = "all of it" if hidden < NOTHING_HIDDEN else format_percent(1 - hidden)
     time = format_seconds(whole / steps * 1e-9)
     return f"{time} of communication{per_step} in {counted(calls, 'collective')}, {bare} in the open"
+
+
+def _update(report: RankReport) -> str:
+    """What an optimizer wins that updates tensor by tensor."""
+    gain = next((gain for gain in report.recoverable if gain.kind == "update"), None)
+    if gain is None or not 0 < gain.ratio < WORTH_SAYING:
+        return ""
+    share = format_percent(gain.critical_ns / report.span_ns)
+    faster = f"{significant(1 / gain.ratio)}× faster"
+    return f"{gain.name} updates tensor by tensor, {share}: with fused=True or foreach=True {faster}, if that is twice as fast"
 
 
 def _largest_op(report: RankReport) -> str:
