@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pyrometer.bench.memory import MemoryMeter
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
@@ -15,7 +17,7 @@ from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingE
 from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.isolated import CompileSettings
-from pyrometer.tuning.shapes.learning import first_plan, learn_plan
+from pyrometer.tuning.shapes.learning import first_plan, learn_plan, with_cells
 from pyrometer.tuning.shapes.masks import Mask, masking_for
 from pyrometer.tuning.shapes.policy import BucketPolicy, policy_from
 from pyrometer.tuning.shapes.precompiling import Precompiling
@@ -131,9 +133,15 @@ class ShapeBuckets:
         """
         call: CallArguments = args, kwargs
         serving = self._serving
-        if (route := serving.route(call)) is not None:
-            return serving.follow(route, call)
-        sizes = self.axes.sizes(args, kwargs)
+        if serving.instead is not None:
+            return serving.run_instead(serving.instead, call)
+        route = serving.route(call)
+        return self._first_of_its_kind(call) if route is None else serving.follow(route, call)
+
+    def _first_of_its_kind(self, call: CallArguments) -> Any:
+        """Run a call of which nothing is known yet, or that is to be checked."""
+        serving = self._serving
+        sizes = self.axes.sizes(*call)
         number = serving.tally.see(sizes)
         plan = self._plan or self._learned(number)
         if serving.graphs.plain and plan is not None:
@@ -162,8 +170,8 @@ class ShapeBuckets:
 
         Where edges were learned by size alone they are first chosen anew, and as few as suffice, by the time that steps take
         at some sizes. Then buckets are run in turn with the dynamic graph, with all padded to the largest size, and with the
-        model itself: `statistics().ways`, `recommended`, and a note where buckets lose. `measure=False` leaves both out, and
-        `backward` the comparison.
+        model itself: `statistics().ways`, `recommended`, and a note where buckets lose; `when_slower="switch"` gives all calls to the
+        way that wins. `measure=False` leaves both out, and `backward` the comparison.
 
         Args:
             args: of one call of the model.
@@ -183,7 +191,7 @@ class ShapeBuckets:
                     preparing = self._preparing((args, kwargs))
                 preparing.compile(backward=backward)
                 if self.policy.measure and not backward and not self._serving.graphs.plain:
-                    preparing.compare()
+                    self._switch(preparing.compare())
         finally:
             state.restore()
         return self.statistics()
@@ -226,6 +234,17 @@ class ShapeBuckets:
         preparing = Precompiling(self._serving, self._plan, self._sample, call)
         preparing.cells()
         return preparing
+
+    def _switch(self, way: str) -> None:
+        """Give all calls to another way than buckets of several sizes."""
+        if way == "one_size" and self._plan is not None:
+            axes = [msgspec.structs.replace(axis, edges=axis.edges[-1:]) for axis in self._plan.axes]
+            one = with_cells(msgspec.structs.replace(self._plan, axes=axes), self._sample)
+            with self._serving.lock:
+                self._plan = one
+                self._serving.drop_unless({tuple(axis.edges[0] for axis in axes)})
+        elif way != "buckets":
+            self._serving.instead = self.model if way == "eager" else self._serving.graphs.dynamic.call
 
     def _learned(self, number: int) -> BucketPlan | None:
         """The plan, once enough calls were seen."""

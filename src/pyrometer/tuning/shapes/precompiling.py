@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,8 @@ from pyrometer.tuning.shapes.learning import calls_by_cell, learn_plan
 from pyrometer.tuning.shapes.passes import run_backward
 from pyrometer.tuning.shapes.policy import BucketPolicy
 from pyrometer.tuning.shapes.record import BucketPlan
-from pyrometer.tuning.shapes.rivals import WeightedCall, compare_ways, cost_by_time, losing_note
+from pyrometer.tuning.shapes.rivals import WeightedCall, best_way, compare_ways, cost_by_time, losing_note
+from pyrometer.tuning.shapes.routes import Route
 from pyrometer.tuning.shapes.serving import Serving
 from pyrometer.tuning.shapes.signature import signature_of
 from pyrometer.workload.failure import described
@@ -89,8 +90,12 @@ class Precompiling:
             policy = replace(policy, compile_cost=compile_s)
         return policy, learn_plan(serving.axes, self.seen, policy)
 
-    def compare(self) -> None:
-        """Measure buckets against other ways, at a size of each bucket, weighted by how often the sample needs it."""
+    def compare(self) -> str:
+        """Measure buckets against other ways, at a size of each bucket, weighted by how often the sample needs it.
+
+        Returns:
+            The way that is best; buckets where they could not be compared.
+        """
         serving = self.serving
         cells = self.cells()
         needed = calls_by_cell(self.plan, self.seen)
@@ -100,26 +105,46 @@ class Precompiling:
         ]
         largest = tuple(axis.edges[-1] for axis in self.plan.axes)
         ways: dict[str, Callable[..., Any]] = {
-            "buckets": partial(self._padded_to, None),
+            "buckets": partial(self._padded_to, None, {}),
             "dynamic": serving.graphs.dynamic.call,
             "eager": serving.model,
         }
-        one = {"one_size": partial(self._padded_to, largest)} if largest in cells else {}
-        serving.tally.ways = compare_ways(ways | one, calls)
-        if (note := losing_note(serving.tally.ways)) is not None:
-            serving.tally.note(note)
+        one = {"one_size": partial(self._padded_to, largest, {})} if largest in cells else {}
+        costs = compare_ways(ways | one, calls)
+        serving.tally.ways = costs
+        note = losing_note(costs)
+        if note is None:
+            return "buckets"
+        steps = {way.name: way.step_s for way in costs if way.step_s is not None}
+        switched = serving.policy.when_slower == "switch" and "buckets" in steps
+        serving.tally.note(f"{note}; when_slower='switch' does so" if not switched else f"{note}, as is done")
+        return best_way(steps) if switched else "buckets"
 
-    def _padded_to(self, wanted: Sizes | None, *args: Any, **kwargs: Any) -> Any:
-        """What a call costs in its own bucket, or in that of some edges; nothing is counted."""
-        call: CallArguments = args, kwargs
+    def _padded_to(
+        self, wanted: Sizes | None, known: dict[Hashable, Route], *args: Any, **kwargs: Any
+    ) -> Any:
+        """What a call costs in its own bucket, or in that of some edges; nothing is counted.
+
+        Args:
+            wanted: those edges.
+            known: routes of earlier calls, since traffic pays for looking them up only.
+            args: of the call.
+            kwargs: of the call.
+        """
+        signature = signature_of(self.serving.model, args, kwargs)
+        route = known.get(signature) or known.setdefault(signature, self._route(wanted, (args, kwargs)))
+        padded = route.padded((args, kwargs))
+        return route.cropped(route.bucket.graph.call(*padded[0], **padded[1]))
+
+    def _route(self, wanted: Sizes | None, call: CallArguments) -> Route:
         serving = self.serving
-        sizes = serving.axes.sizes(args, kwargs)
+        sizes = serving.axes.sizes(*call)
         edges = wanted or self.plan.edges(sizes) or sizes
         padded = serving.fitting.padded(call, sizes, edges)
         bucket = serving.store.find(edges, signature_of(serving.model, *padded))
         if bucket is None:
             raise InputError(f"no graph is held for {edges} and inputs of this kind")
-        return serving.fitting.cropped(bucket.graph.call(*padded[0], **padded[1]), sizes)
+        return Route.of(call, sizes, bucket, lost=0.0, fitting=serving.fitting)
 
     def _inside(self, edges: Sizes) -> Sizes:
         """Sizes in the middle of a bucket, so that running them checks the padding."""

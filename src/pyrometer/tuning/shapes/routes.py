@@ -65,6 +65,26 @@ class Route:
         """The output cut to what belongs to the true sizes."""
         return cut(output, self.cuts) if self.cuts else output
 
+    @staticmethod
+    def of(call: CallArguments, sizes: Sizes, bucket: Bucket, *, lost: float, fitting: Fitting) -> Route:
+        """Work out what is done to calls like this one, once it is known how outputs follow the sizes."""
+        wanted = dict(zip(fitting.axes.names, bucket.edges, strict=True))
+        by_place: list[tuple[int, Padding]] = []
+        by_name: list[tuple[str, Padding]] = []
+        for name, dims in fitting.axes.inputs.items():
+            value = fitting.axes.get(name, *call)
+            if value is None:
+                continue
+            targets = {dim: wanted[axis] for dim, axis in dims.items()}
+            padding = padding_of(value, targets, fitting.axes.pad_values.get(name, 0.0))
+            if padding is not None and name in call[1]:
+                by_name.append((name, padding))
+            elif padding is not None:
+                by_place.append((fitting.axes.positions[name], padding))
+        pads = sizes != bucket.edges
+        cuts = fitting.cuts(sizes) if pads else []
+        return Route(bucket, sizes, lost, pads, by_place, by_name, cuts, fitting)
+
 
 class Routes:
     """Routes by signature.
@@ -84,29 +104,10 @@ class Routes:
         route = self._routes.get(signature_of(self._model, args, kwargs))
         return route if route is not None and route.bucket.held else None
 
-    def learn(
-        self, call: CallArguments, sizes: Sizes, bucket: Bucket, *, lost: float, fitting: Fitting
-    ) -> None:
+    def learn(self, call: CallArguments, route: Route) -> None:
         """Remember what is done to calls like this one."""
         if len(self._routes) >= MAX_ROUTES:
             self.forget()
-        wanted = dict(zip(fitting.axes.names, bucket.edges, strict=True))
-        by_place: list[tuple[int, Padding]] = []
-        by_name: list[tuple[str, Padding]] = []
-        for name, dims in fitting.axes.inputs.items():
-            value = fitting.axes.get(name, *call)
-            if value is None:
-                continue
-            targets = {dim: wanted[axis] for dim, axis in dims.items()}
-            padding = padding_of(value, targets, fitting.axes.pad_values.get(name, 0.0))
-            if padding is not None and name in call[1]:
-                by_name.append((name, padding))
-            elif padding is not None:
-                by_place.append((fitting.axes.positions[name], padding))
-        pads = sizes != bucket.edges
-        route = Route(
-            bucket, sizes, lost, pads, by_place, by_name, fitting.cuts(sizes) if pads else [], fitting
-        )
         self._routes[signature_of(self._model, *call)] = route
 
     def forget(self) -> None:

@@ -39,6 +39,7 @@ class Serving:
         graphs: compiles.
         store: the buckets.
         tally: counts.
+        instead: what all calls are given to, where buckets were measured to lose and `when_slower` says so.
         routes: what is known of calls that came before.
         lock: held while the store changes.
     """
@@ -50,6 +51,7 @@ class Serving:
     graphs: GraphMaker
     store: BucketStore
     tally: Tally
+    instead: Callable[..., Any] | None = None
     routes: Routes = field(init=False)
     lock: Any = field(default_factory=threading.Lock)
 
@@ -108,13 +110,18 @@ class Serving:
             copying_s += time.perf_counter() - start
             self.tally.serve(bucket, sizes, lost, copying_s)
         if len(bucket.times_s) >= NUM_TIMED and (bucket.checked or sizes == edges):
-            self.routes.learn(call, sizes, bucket, lost=lost, fitting=self.fitting)
+            self.routes.learn(call, Route.of(call, sizes, bucket, lost=lost, fitting=self.fitting))
         return output
 
     def run_dynamic(self, reason: str, call: CallArguments) -> Any:
         """Run a call in the graph for any size."""
         self.tally.add(reason)
         return self.graphs.dynamic.call(*call[0], **call[1])
+
+    def run_instead(self, instead: Callable[..., Any], call: CallArguments) -> Any:
+        """Run a call the way that was measured to be faster than buckets."""
+        self.tally.pass_on()
+        return instead(*call[0], **call[1])
 
     def run_plain(self, call: CallArguments) -> Any:
         """Run the model itself."""

@@ -56,6 +56,12 @@ class Tally:
         with self._lock:
             return self._seen.copy()
 
+    def pass_on(self) -> None:
+        """Count a call that no bucket was meant for, whatever its sizes."""
+        with self._lock:
+            self._count["calls"] += 1
+            self._count["fallback"] += 1
+
     def enter(self, bucket: Bucket) -> None:
         """Count a call of a bucket."""
         with self._lock:
