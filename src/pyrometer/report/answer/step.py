@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from statistics import median
-
-from pyrometer.evidence.data_share import measured_share
 from pyrometer.evidence.evidence import Evidence
-from pyrometer.quantity import Seconds
 from pyrometer.report.answer import parts
 from pyrometer.report.answer.short import Part, Whole
-from pyrometer.report.facts import loading as of_loading
-from pyrometer.report.facts.trace_words import PART_NAMES, PART_SLOTS
+from pyrometer.report.facts import step as of_step
+from pyrometer.report.facts.trace_words import PART_NAMES
 from pyrometer.trace.analysis.bounds import Bound
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.totals import OpTotal
-
-Shares = list[tuple[str, float]]
 
 MOST_OPERATORS = 3
 """Operators that have a row of their own."""
@@ -47,18 +41,6 @@ NAMES = {**PART_NAMES, "host": "operators", "data": "data", "sync": "waiting for
 """Parts of a step, in a word or two."""
 
 
-def step_s(evidence: Evidence) -> Seconds | None:
-    """How long a step takes: as measured, else as traced; of a trace without steps all of it."""
-    m, trace = evidence.measurement, evidence.trace
-    if m is not None and m.median_s > 0:
-        return m.median_s
-    if trace is None or not trace.span_ns:
-        return None
-    lengths = [step.end_ns - step.start_ns for step in trace.steps]
-    typical = median(lengths) if lengths else 0
-    return 1e-9 * (typical if 0 < typical <= trace.span_ns else trace.span_ns)
-
-
 def whole(evidence: Evidence) -> Whole | None:
     """The step and its parts; operators apart, where one runs at a time."""
     coarse = _coarse(evidence)
@@ -73,35 +55,11 @@ def whole(evidence: Evidence) -> Whole | None:
 
 def _coarse(evidence: Evidence) -> Whole | None:
     """The step and its parts, with operators as one."""
-    length = step_s(evidence)
-    return None if length is None else parts.of_time(shares(evidence), length, TITLE)
-
-
-def shares(evidence: Evidence) -> Shares:
-    """What each part takes of a step.
-
-    Where the data was timed without the profiler, that is its share, and all else is divided as it was traced; where the profiler
-    distorts it much, the phases that were timed without it are all there is.
-    """
-    m, trace = evidence.measurement, evidence.trace
-    phases = [(phase.name, phase.share) for phase in m.phases] if m is not None else []
-    if trace is None or not trace.span_ns:
-        return phases
-    if phases and of_loading.profiler_distorts(m, evidence.loading, trace):
-        return phases
-    held = trace.breakdown_ns
-    traced = [
-        (NAMES[name], getattr(held, name) / held.total_ns) for name in PART_SLOTS if getattr(held, name)
-    ]
-    data = measured_share(m)
-    if data is None or data.share >= 1:
-        return traced
-    rest = sum(share for name, share in traced if name != NAMES["data"])
-    scale = (1 - data.share) / rest if rest else 0.0
-    return [
-        (NAMES["data"], data.share),
-        *((name, share * scale) for name, share in traced if name != NAMES["data"]),
-    ]
+    length = of_step.step_s(evidence)
+    if length is None:
+        return None
+    found = of_step.shares(evidence)
+    return parts.of_time([(NAMES.get(name, name), share) for name, share in found.items()], length, TITLE)
 
 
 def _operators(trace: RankReport | None, whole: Part, room: int) -> list[Part]:

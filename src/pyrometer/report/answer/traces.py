@@ -10,6 +10,7 @@ from pyrometer.quantity import counted, format_interval, format_seconds, time_un
 from pyrometer.report.answer import fixes, step
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
 from pyrometer.report.documents import TraceDocument
+from pyrometer.report.facts import step as of_step
 from pyrometer.report.facts import trace_document
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_diff import signed
@@ -36,7 +37,7 @@ def of_document(document: TraceDocument) -> ShortAnswer:
         whole = whole._replace(title=title)
     return ShortAnswer(
         _name(document),
-        _figure(lead, step.step_s(about)),
+        _figure(lead, of_step.step_s(about)),
         bound=_bound(document, step.bound(about)),
         fixes=meant,
         nothing=fixes.nothing(document.diagnosis),

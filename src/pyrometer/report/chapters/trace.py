@@ -45,6 +45,8 @@ DISTORTS = (
     "Times are traced, which makes them longer, some parts more than others; steps count from their start to their end."
 )  # fmt: skip
 
+DIVIDED = "Times are scaled to the measured median; the profiler, under which the shares were taken, lengthens some parts more than others."
+
 
 def tell(document: TraceDocument) -> Told:
     """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
@@ -71,16 +73,22 @@ def tell(document: TraceDocument) -> Told:
     return Told(answer, told + provenance(document, document.environment))
 
 
-def split(report: RankReport, apart: str) -> Chapter:
-    """Where a traced step goes; `apart` is what is measured of its data without the profiler."""
+def split(report: RankReport, apart: str, measured: Shares | None = None) -> Chapter:
+    """Where a step goes.
+
+    Args:
+        report: which divides it.
+        apart: what is measured of its data without the profiler.
+        measured: its parts on the clock of a measurement; without it they are on that of the trace.
+    """
     steps = len(report.steps)
-    whole = f"{steps:,} traced steps together" if steps > 1 else "one step"
+    whole = f"one step, divided as {steps:,} traced steps were" if steps > 1 else "one step"
     return Chapter(
         "split",
         "Where the step goes",
-        [_shares(report), Chart("over-time", report, OVER_TIME, pages="timeline"), *([Text(apart)] if apart else [])],
+        [measured or _shares(report), Chart("over-time", report, OVER_TIME, pages="timeline"), *([Text(apart)] if apart else [])],
         "overview timeline",
-        how=SPLIT_HOW.format(whole, DISTORTS),
+        how=SPLIT_HOW.format(whole, DISTORTS if measured is None else DIVIDED),
         change=SPLIT_CHANGE,
         label="Step",
         place="story",
@@ -123,6 +131,5 @@ def _chapter(section: Section, report: RankReport | None, pages: str, rank: str 
 
 
 def _shares(report: RankReport) -> Shares:
-    return Shares(
-        trace_words.part_shares(report.breakdown_ns), "the traced time", in_all=of_rank.in_all(report)
-    )
+    shares = trace_words.part_shares(report.breakdown_ns, trace_words.typical_ns(report))
+    return Shares(shares, "the traced time", in_all=of_rank.in_all(report))
