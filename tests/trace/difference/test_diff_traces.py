@@ -292,7 +292,7 @@ def test_added_operators_of_a_small_trace_are_named(real_traces):
     assert (lost.calls_a, lost.calls_b) == (1.5, 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.measuring
 def test_the_same_program_recorded_twice_is_not_called_faster_or_slower(tmp_path):
     import torch
 

@@ -16,17 +16,11 @@ from pyrometer.report.facts import surroundings
 from pyrometer.report.facts.ceilings import ceilings_section
 from pyrometer.report.facts.program import numerics_section, program_section
 
-BRIEF = frozenset({"split", "findings", "machine", "quality", "reading", "notes", "script"})
-"""Chapters of the short answer, in which of each observer only its own answer stands beside them."""
-
 
 def tell(document: CheckDocument) -> Told:
     """The answer, where the step goes, what to do, and then what each observer saw."""
     chapters = [*_first_screen(document), *_observed(document), *_besides(document)]
-    replaces = [
-        chapter._replace(is_brief=chapter.slug in BRIEF or chapter.place == "part") for chapter in chapters
-    ]
-    return Told(_answer(document), replaces + provenance(document, document.environment))
+    return Told(_answer(document), chapters + provenance(document, document.environment))
 
 
 def _answer(document: CheckDocument) -> Answer:

@@ -81,7 +81,7 @@ def _quality(caveats: Caveats, pages: str) -> Chapter:
 def figures(m: Measurement, profile: MemoryProfile | None = None) -> Chapter:
     """What a reader looks for first."""
     facts = memory_peaks.headline_figure(of_measurement.top_figures(m), profile)
-    return Chapter("figures", "Figures", [Figures(facts)], place="quiet", is_brief=False)
+    return Chapter("figures", "Figures", [Figures(facts)], place="quiet")
 
 
 def chapters(m: Measurement, shares: Table | None = None) -> list[Chapter]:
@@ -144,7 +144,7 @@ def _phases(phases: Sequence[PhaseTime], shares: Table | None) -> Chapter:
         "above. Work that overlaps, such as loading in other processes, counts only where the step waits for it."
     )
     change = "Another batch size, input shape or number of loader workers moves the shares; compare like with like."
-    return Chapter("phases", "Phases", blocks, "quality", how=how, change=change, is_brief=False)
+    return Chapter("phases", "Phases", blocks, "quality", how=how, change=change)
 
 
 def _memory(m: Measurement) -> list[Chapter]:

@@ -50,7 +50,7 @@ def tell(document: TraceDocument) -> Told:
     """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
     answer = Answer(of_trace.headline(document), of_trace.subtitle(document))
     told = [*findings.of_document(document), *machine(document.environment, "Recorded on")]
-    told += [chapter._replace(is_brief=False) for chapter in findings.reading(document.diagnosis.reading)]
+    told += findings.reading(document.diagnosis.reading)
     parts = of_trace.parts(document, most_ranks=MOST_RANKS)
     leads = next((part for part in parts if part.report is not None), None)
     for part in parts:
@@ -67,10 +67,7 @@ def tell(document: TraceDocument) -> Told:
         if part.title:
             pages = dict.fromkeys(page for chapter in chapters for page in chapter.pages.split())
             told.append(Chapter(f"rank-{whose}", part.title, pages=" ".join(pages), rank=whose, place="part"))
-        told += [
-            chapter._replace(is_brief=chapter.is_brief and (part is leads or part is parts[0]))
-            for chapter in chapters
-        ]
+        told += chapters
     return Told(answer, told + provenance(document, document.environment))
 
 
@@ -114,14 +111,14 @@ def pages_of(slug: str, *, alone: bool = False, leads: bool = True) -> str:
 
 
 def _chapter(section: Section, report: RankReport | None, pages: str, rank: str = "") -> Chapter:
-    chapter = chapter_of(section, pages, rank=rank, is_brief=section.slug not in of_rank.DRAWN)
+    chapter = chapter_of(section, pages, rank=rank)
     if report is None:
         return chapter
     if section.slug == "breakdown":
         blocks: list[Block] = [_shares(report), Chart("over-time", report, OVER_TIME)]
         return chapter._replace(blocks=blocks)
     if section.slug in {"roofline", "tree"}:
-        return chapter_of(section, pages, Chart(section.slug, report), rank=rank, is_brief=chapter.is_brief)
+        return chapter_of(section, pages, Chart(section.slug, report), rank=rank)
     return chapter
 
 

@@ -19,6 +19,7 @@ from pyrometer.trace.difference.change import (
 )
 from pyrometer.trace.difference.comparability import compare_circumstances
 from pyrometer.trace.difference.groups import compare_groups, compare_kernels, compare_operators
+from pyrometer.trace.difference.pauses import find_pauses
 from pyrometer.trace.difference.record import (
     NodeChange,
     Outcome,
@@ -37,6 +38,12 @@ SAME_TRACE = "no change: both sides are the same trace, event by event"
 NOTE = (
     "two traces are two runs, one after the other: this shows what differs between them; "
     "`pyrometer bench A --vs B` proves it"
+)
+
+
+PAUSES = (
+    "but only by pauses in places that take no longer otherwise, as other work on the machine causes them; "
+    "pyrometer bench A --vs B would resolve it"
 )
 
 
@@ -65,6 +72,8 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = Fal
         outcome, sentence = "same", SAME_TRACE
     else:
         outcome, sentence = decide(step, margin, (a.steps.height, b.steps.height))
+        if not on_device and outcome in ("faster", "slower") and not _holds_without_pauses(a, b, outcome):
+            outcome, sentence = "undecided", f"undecided: {sentence}, {PAUSES}"
     return TraceDiff(
         outcome=outcome,
         sentence=sentence,
@@ -89,6 +98,12 @@ def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
         return np.array([trace.activity.span_ns])
     lengths: npt.NDArray[np.int64] = (steps["end_ns"] - steps["start_ns"]).to_numpy()
     return lengths
+
+
+def _holds_without_pauses(a: RankTrace, b: RankTrace, outcome: Outcome) -> bool:
+    times = [np.maximum(_step_times(side) - find_pauses(side), 1) for side in (a, b)]
+    margin = run_margin(times[0], times[1], least=HOST_RUN_MARGIN)
+    return decide(change(times[0], times[1]), margin, (len(times[0]), len(times[1])))[0] == outcome
 
 
 def decide(step: TimeChange, margin: float, steps: tuple[int, int]) -> tuple[Outcome, str]:
