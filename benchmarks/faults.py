@@ -353,10 +353,13 @@ def clock_back(room: Path) -> tuple[str, list[str]]:
     if code != 0 or document is None:
         return "", [f"exit code {code}: {second.stderr.splitlines()[-1:]}"]
     if second.stderr.count("the clock") != 1:
-        wrong.append("nothing tells that `last` is another run")
-    if Store.open(store).load(document["run_id"]).created_at > datetime.now(UTC).isoformat():
+        wrong.append("nothing tells that the clock was set back")
+    newest = Store.open(store).load("last")
+    if newest.id != document["run_id"]:
+        wrong.append("`last` is another run than the one that was saved last")
+    if newest.created_at > datetime.now(UTC).isoformat():
         wrong.append("dated into the future")
-    return "stored under its id, and one line tells what `last` means", wrong
+    return "`last` is the run that was saved last, and one line tells of the clock", wrong
 
 
 @contextmanager

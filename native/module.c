@@ -6,6 +6,7 @@ static PyMethodDef METHODS[] = {
     {"scan", native_scan, METH_VARARGS, NULL},
     {"replay", native_replay, METH_VARARGS, NULL},
     {"slack", native_slack, METH_VARARGS, NULL},
+    {"depths", native_depths, METH_VARARGS, NULL},
     {"nearest", native_nearest, METH_VARARGS, NULL},
     {"nest", native_nest, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

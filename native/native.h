@@ -13,5 +13,6 @@ static inline int64_t less(int64_t a, int64_t b) { return (int64_t)((uint64_t)a 
 PyObject *native_scan(PyObject *self, PyObject *args);
 PyObject *native_replay(PyObject *self, PyObject *args);
 PyObject *native_slack(PyObject *self, PyObject *args);
+PyObject *native_depths(PyObject *self, PyObject *args);
 PyObject *native_nearest(PyObject *self, PyObject *args);
 PyObject *native_nest(PyObject *self, PyObject *args);

@@ -79,6 +79,52 @@ PyObject *native_slack(PyObject *self, PyObject *args) {
     return finish(views, 6, bad >= 0 ? outside(bad) : Py_NewRef(Py_None));
 }
 
+/* dependencies/order.py: how many edges lead to each node one after the other, at most; `depth` comes filled with 0. */
+PyObject *native_depths(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer views[3];
+    if (!PyArg_ParseTuple(args, "y*y*w*", &views[0], &views[1], &views[2])) return NULL;
+    Py_ssize_t edges = -1, num = -1, bad = -1;
+    if (!take(views, 2, &edges) || !take(views + 2, 1, &num)) return finish(views, 3, NULL);
+    const int64_t *source = NUMBERS(0), *target = NUMBERS(1);
+    int64_t *depth = NUMBERS(2);
+    int64_t *first = calloc((size_t)(2 * num + 2), sizeof *first), *missing = first + num + 2;
+    int64_t *behind = malloc((size_t)(edges + num + 1) * sizeof *behind), *ready = behind + edges;
+    if (!first || !behind) {
+        free(first);
+        free(behind);
+        return finish(views, 3, PyErr_NoMemory());
+    }
+    Py_ssize_t known = 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < edges && bad < 0; i++) {
+        if ((uint64_t)source[i] >= (uint64_t)num || (uint64_t)target[i] >= (uint64_t)num) {
+            bad = i;
+            break;
+        }
+        first[source[i] + 2]++;
+        missing[target[i]]++;
+    }
+    if (bad < 0) {
+        for (Py_ssize_t i = 1; i < num; i++) first[i + 1] += first[i];
+        for (Py_ssize_t i = 0; i < edges; i++) behind[first[source[i] + 1]++] = target[i];
+        for (Py_ssize_t i = 0; i < num; i++)
+            if (!missing[i] && first[i + 1] > first[i]) ready[known++] = i;
+        for (Py_ssize_t at = 0; at < known; at++) {
+            int64_t node = ready[at];
+            for (int64_t k = first[node]; k < first[node + 1]; k++) {
+                int64_t after = behind[k];
+                if (depth[after] <= depth[node]) depth[after] = sum(depth[node], 1);
+                if (!--missing[after]) ready[known++] = after;
+            }
+        }
+    }
+    Py_END_ALLOW_THREADS
+    free(first);
+    free(behind);
+    return finish(views, 3, bad >= 0 ? outside(bad) : Py_NewRef(Py_None));
+}
+
 /* linking/nearest.py: the innermost wanted row at or above each. */
 PyObject *native_nearest(PyObject *self, PyObject *args) {
     (void)self;

@@ -11,7 +11,7 @@ import pytest
 
 from pyrometer.cli.main import main
 from pyrometer.record import from_json
-from pyrometer.report.run_documents import CompareDocument
+from pyrometer.report.documents import CompareDocument
 from pyrometer.store.run import Run
 from pyrometer.store.store import Store
 
@@ -111,7 +111,7 @@ def test_what_limits_the_trust_in_a_side_is_named(save, compare, tmp_path):
         }
         for code in ("drift", "load")
     ]
-    a, b = save(0.002, figures={"warnings": caveats}), save(0.001, age_s=60)
+    b, a = save(0.001, age_s=60), save(0.002, figures={"warnings": caveats})
     out = compare(a, b, "-o", str(tmp_path / "page.html"))
     for text in (out, (tmp_path / "page.html").read_text(encoding="utf-8")):
         assert "A was taken after B" in text

@@ -137,6 +137,7 @@ def fill(stored: Callable[..., Run]) -> Callable[..., None]:
                 "created_at": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
                 "target": f"model_{number % num_targets}.py:work",
                 "median_s": 0.001 + number % 7 * 1e-4,
+                "number": -number,
             }
             values = plain | fresh
             rows.append([json.dumps(v) if isinstance(v, (dict, list)) else v for v in values.values()])

@@ -16,9 +16,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from pyrometer.errors import StoreError
+from pyrometer.record import to_dict
 from pyrometer.store import schema
 from pyrometer.store.sqlite import sqlite_engine
-from pyrometer.store.store import Store
+from pyrometer.store.store import Store, _digest
 
 # The tables as the first version wrote them.
 VERSION_1 = """
@@ -155,3 +156,33 @@ def test_tables_and_statements_compile_for_postgresql():
     ]
     for statement in statements:
         assert str(statement.compile(dialect=dialect))
+
+
+def test_runs_of_before_are_numbered_by_their_dates_and_keep_their_digests(store: Store, make_run):
+    saved = [store.save(make_run(age_s=age_s)) for age_s in (10, 5, 20)]
+    connection = sqlite3.connect(store.folder / "runs.db")
+    for run in saved:
+        plain = {name: value for name, value in to_dict(run).items() if name not in {"artifacts", "number"}}
+        connection.execute("UPDATE runs SET sha256 = ? WHERE id = ?", (_digest(plain), run.id))
+    connection.executescript(
+        "DROP INDEX runs_by_number; ALTER TABLE runs DROP COLUMN number; UPDATE alembic_version SET version_num = '0003'"
+    )
+    connection.close()
+    again = Store.open(store.folder)
+    assert [(run.id, run.number) for run in again.runs()] == [
+        (saved[1].id, 3),
+        (saved[0].id, 2),
+        (saved[2].id, 1),
+    ]
+    assert again.load(saved[2].id).document == saved[2].document
+    assert again.save(make_run(age_s=99)).number == 4
+
+
+def test_a_number_that_is_not_what_was_saved_is_refused(store: Store, make_run):
+    run = store.save(make_run())
+    connection = sqlite3.connect(store.folder / "runs.db")
+    connection.execute("UPDATE runs SET number = 7")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreError, match="is damaged"):
+        store.load(run.id)

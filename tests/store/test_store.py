@@ -106,8 +106,8 @@ def test_ids_sort_by_time_and_never_repeat(make_run):
 
 
 def test_a_run_is_found_by_the_beginning_of_its_id_and_by_last(store: Store, make_run):
-    store.save(make_run(age_s=86400 * 400))
-    newest = store.save(make_run())
+    store.save(make_run())
+    newest = store.save(make_run(age_s=86400))
     assert store.load("last").id == newest.id
     assert store.load(newest.id[:-2]).id == newest.id
     assert store.load(newest.id).id == newest.id
@@ -117,7 +117,7 @@ def test_an_ambiguous_beginning_names_the_runs(store: Store, make_run):
     ids = [store.save(make_run(age_s=age_s)).id for age_s in range(7)]
     with pytest.raises(InputError) as caught:
         store.load("2")
-    some = ", ".join(ids[:5])
+    some = ", ".join(ids[:1:-1])
     assert str(caught.value) == f"'2': several runs begin like this: {some}, …; give more of the id"
 
 
@@ -155,7 +155,7 @@ def test_a_deleted_run_takes_its_files_along(store: Store, make_run):
     ],
 )
 def test_pruning_keeps_the_newest_and_the_young(store: Store, make_run, rule: dict, kept_ages: list[int]):
-    ids = {store.save(make_run(age_s=age_s), {"a": b"12345"}).id: age_s for age_s in (1, 20, 300, 4000)}
+    ids = {store.save(make_run(age_s=age_s), {"a": b"12345"}).id: age_s for age_s in (4000, 300, 20, 1)}
     planned = store.prune(**rule, dry_run=True)
     assert len(store.runs()) == 4
     done = store.prune(**rule)

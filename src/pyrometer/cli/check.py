@@ -13,7 +13,7 @@ from pyrometer.cli.importing import uncollected
 from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target, with_trials
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import UsageError
 
@@ -33,7 +33,7 @@ FALLBACK_REPORT = "pyrometer-report.html"
     help="Also apply the rewrites in memory, and measure what they bring.",
 )
 @fail_on_option
-@click.option("--full", is_flag=True, help="Print every chapter, not only the findings and a summary.")
+@full_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -81,12 +81,7 @@ def command(
     path = page or _report_path(store_location, document.run_id)
     if write_page(document, path, attachments, store_location=store_location):
         document = msgspec.structs.replace(document, report_path=str(path))
-    if as_json:
-        print_document(document)
-    else:
-        from pyrometer.report.terminal import view
-
-        print_view(view(document, brief=not full), stderr=is_script)
+    print_result(document, as_json=as_json, stderr=is_script, full=full)
     return exit_code_of_target(seen.evidence) or code_for(document.diagnosis)
 
 

@@ -95,9 +95,12 @@ def exit_code_of_target(evidence: Evidence) -> int:
 
 def without_steps(script: str) -> int:
     """Say what to do about a script in which no step was seen; the exit code of that."""
+    from pyrometer.workload.target import factories_of
+
+    names = factories_of(script, Path(script)) or "train.py:work"
     click.echo(
         f"{script}: no step was seen, so that nothing could be judged; name the script that calls the model in its own "
-        "process, or a function, as in train.py:work, that returns what repeats: pm.Inference(model, inputs), "
+        f"process, or a function, as in {names}, that returns what repeats: pm.Inference(model, inputs), "
         "pm.Training(…) or pm.Call(function)",
         err=True,
     )

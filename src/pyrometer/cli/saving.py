@@ -14,6 +14,7 @@ stderr and exit code 2.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from pyrometer.cli.importing import uncollected
 from pyrometer.cli.running import announced
 from pyrometer.errors import StoreError, UsageError
 from pyrometer.redaction import redacted, redacted_argv
@@ -127,23 +129,29 @@ def save_run(
     try:
         store = Store.open(store_location)
         saved = store.save(run, artifacts)
-        _tell_of_clock(saved, store.runs(limit=1)[0])
     except StoreError as error:
         click.get_current_context().meta[_FAILURE] = error
         return None
+    with contextlib.suppress(StoreError):  # where an older run is damaged: this one is stored all the same
+        _tell_of_clock(*store.runs(limit=2))
     return saved
 
 
-def _tell_of_clock(saved: Run, newest: RunSummary) -> None:
-    """Say that `last` is another run than the one just saved, where a clock that was set back makes it so."""
-    from pyrometer.store.run import created_at
-
-    if newest.id != saved.id and created_at(newest) > datetime.now(UTC):
+def _tell_of_clock(saved: RunSummary, before: RunSummary | None = None) -> None:
+    """Say that the date of the run before this one lies ahead, where the clock was set back between them."""
+    if before is not None and before.created_at > saved.created_at and _ahead_s(before) > 1:
         click.echo(
-            f"note: the clock was set back: run {newest.id} is dated later than now, so that `last` still means it; name "
-            f"this one by its id, {saved.id}",
+            f"note: the clock was set back: run {before.id}, which was saved before {saved.id}, is dated later than now; "
+            "runs keep the order in which they were saved, but `pyrometer prune --older-than` goes by these dates",
             err=True,
         )
+
+
+def _ahead_s(run: RunSummary) -> float:
+    """By how much a run is dated later than now; runs that are saved side by side may be off by an instant."""
+    from pyrometer.store.run import created_at
+
+    return (created_at(run) - datetime.now(UTC)).total_seconds()
 
 
 def provenance(run: Run | None) -> dict[str, Any]:
@@ -186,7 +194,8 @@ def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
     @_store_flag
     @functools.wraps(verb)
     def reading(*, store: str | None, **flags: Any) -> Any:
-        from pyrometer.store.store import Store
+        with uncollected():
+            from pyrometer.store.store import Store
 
         return verb(store=Store.open(_location(store), create=False), **flags)
 

@@ -21,8 +21,7 @@ from typing import Annotated, NamedTuple
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
-from pyrometer.store.failure import DamagedRunError
-from pyrometer.store.run import RunSummary, created_at
+from pyrometer.store.run import DamagedRunError, RunSummary, created_at
 from pyrometer.store.store import Store
 
 WAIT_S = 2.0
@@ -69,7 +68,7 @@ class Listing:
 
     def __init__(self, runs: list[RunSummary], damaged: int = 0) -> None:
         self.damaged = damaged
-        self.runs = sorted(runs, key=lambda run: (run.created_at, run.id), reverse=True)
+        self.runs = sorted(runs, key=lambda run: run.number, reverse=True)
         self.by_id = {run.id: run for run in runs}
         self.kinds = sorted({run.kind for run in runs})
         self._series: dict[tuple[str, str, str], list[RunSummary]] = {}
@@ -143,9 +142,7 @@ class Listing:
     def trend(self, run: RunSummary, most: int = LONGEST_TREND) -> list[RunSummary]:
         """Runs of the same kind and target on the same machine up to this one, the oldest first."""
         series = self._series.get(_terms(run), [])
-        end = bisect_right(
-            series, (run.created_at, run.id), key=lambda summary: (summary.created_at, summary.id)
-        )
+        end = bisect_right(series, run.number, key=lambda summary: summary.number)
         return series[max(0, end - most) : end]
 
 

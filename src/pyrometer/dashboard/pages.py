@@ -160,7 +160,7 @@ class Pages:
         ]
         return min(
             (run for run in runs if run.created_at >= running.started_at),
-            key=lambda run: run.id,
+            key=lambda run: run.number,
             default=None,
         )
 

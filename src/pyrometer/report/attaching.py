@@ -78,11 +78,7 @@ def earlier_runs(store: Store, run: RunSummary) -> list[Run]:
     alike = (
         summary for summary in store.runs(kind=run.kind, name=run.target) if summary.target == run.target
     )
-    ids = [
-        summary.id
-        for summary in alike
-        if summary.created_at <= run.created_at and summary.median_s is not None
-    ]
+    ids = [summary.id for summary in alike if summary.number <= run.number and summary.median_s is not None]
     loaded = (_loaded(store, run_id) for run_id in reversed(ids[:MOST_PAST]))
     return [one for one in loaded if one is not None]
 

@@ -25,7 +25,7 @@ def past_runs(runs: Sequence[Run]) -> list[PastRun]:
     Args:
         runs: in any order.
     """
-    series = [one for one in map(_measured, sorted(runs, key=_moment)) if one is not None]
+    series = [one for one in map(_measured, sorted(runs, key=lambda run: run.number)) if one is not None]
     alike = [one for one in series if one.terms == series[-1].terms]
     return (
         list(_with_changes(alike)) if alike and alike[-1].run.fingerprint else [_past(one) for one in alike]
@@ -41,10 +41,6 @@ class _Measured(NamedTuple):
         """What must be equal before two runs stand in one series."""
         m = self.measurement
         return self.run.target, self.run.fingerprint, m.name, m.config, m.clock, m.units_per_step
-
-
-def _moment(run: Run) -> tuple[str, str]:
-    return run.created_at, run.id
 
 
 def _measured(run: Run) -> _Measured | None:

@@ -6,12 +6,16 @@ import secrets
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
+from pyrometer.errors import StoreError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
-from pyrometer.store.failure import DamagedRunError
 from pyrometer.store.summary import headline, median_s
 
 _CREATED_AT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+class DamagedRunError(StoreError):
+    """A stored run is not what was saved; others can be read."""
 
 
 class Artifact(Record, frozen=True, kw_only=True):
@@ -26,8 +30,8 @@ class Artifact(Record, frozen=True, kw_only=True):
 class RunSummary(Record, frozen=True, kw_only=True):
     """What a listing shows of a run."""
 
-    id: Annotated[str, doc("sorts by time; any beginning that no other run shares will do")]
-    created_at: Annotated[str, doc("UTC, ISO 8601")]
+    id: Annotated[str, doc("begins with the time; any beginning that no other run shares will do")]
+    created_at: Annotated[str, doc("UTC, ISO 8601, by the clock of the machine")]
     kind: Annotated[str, doc("the verb that made it: bench, check, matrix, calibration")]
     target: Annotated[str, doc("what was measured, as it was typed")]
     commit_sha: Annotated[str | None, doc("commit of the user's repository; null outside of one")] = None
@@ -35,6 +39,9 @@ class RunSummary(Record, frozen=True, kw_only=True):
     fingerprint: Annotated[str, doc("hash of what must match before two runs are compared")] = ""
     headline: Annotated[str, doc("the result in one line")] = ""
     median_s: Annotated[Seconds | None, doc("median step, where one was measured to the end")] = None
+    number: Annotated[
+        int, doc("counts the runs of a store in the order in which they were saved; 0 for one that is not")
+    ] = 0
 
 
 class Run(RunSummary, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from pyrometer.errors import StoreError
 
 # Every revision in `migrations/versions`, oldest first. Known here too, so that a store that is up to date is
 # opened without importing alembic, which takes longer than the listing itself.
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 
 metadata = MetaData()
 
@@ -43,7 +43,9 @@ runs = Table(
     Column("headline", Text, nullable=False, server_default=""),
     Column("median_s", Float),
     Column("sha256", String(64)),
+    Column("number", BigInteger),
     Index("runs_by_time", "created_at"),
+    Index("runs_by_number", "number", unique=True),
 )
 
 artifacts = Table(

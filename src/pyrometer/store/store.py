@@ -34,15 +34,15 @@ from pyrometer.store.artifacts import (
     sync_folder,
     write_artifacts,
 )
-from pyrometer.store.failure import DamagedRunError, store_errors
-from pyrometer.store.run import Pruned, Run, RunSummary, created_at
+from pyrometer.store.failure import store_errors
+from pyrometer.store.run import DamagedRunError, Pruned, Run, RunSummary, created_at
 from pyrometer.store.sqlite import sqlite_engine
 from pyrometer.store.upgrade import upgraded
 
 WAIT_S = 60.0
 _ORPHAN_AGE_S = 3600.0
 _AT_ONCE = 500  # variables that a statement of the oldest SQLite takes, and to spare
-_NEWEST_FIRST = (schema.runs.c.created_at.desc(), schema.runs.c.id.desc())
+_NEWEST_FIRST = schema.runs.c.number.desc()
 _SUMMARY = [schema.runs.c[field] for field in RunSummary.__struct_fields__]
 
 
@@ -103,7 +103,7 @@ class Store:
             artifacts: content, or a file to copy, by name.
 
         Returns:
-            The run with its artifacts listed.
+            The run with its number and its artifacts listed.
 
         Raises:
             StoreError: it could not be written; nothing of it is stored then.
@@ -114,7 +114,9 @@ class Store:
             )
         with store_errors(self.folder / "runs.db"):
             try:
-                with self._writer.begin() as connection:
+                with self._writer.begin() as connection:  # no other writer until it ends
+                    last = connection.scalar(select(func.max(schema.runs.c.number))) or 0
+                    run = msgspec.structs.replace(run, number=last + 1)
                     connection.execute(insert(schema.runs), _row(run))
                     for artifact in run.artifacts:
                         connection.execute(insert(schema.artifacts), {"run_id": run.id, **to_dict(artifact)})
@@ -132,7 +134,7 @@ class Store:
             StoreError: the store cannot be read; a `DamagedRunError`, the run is not what was saved.
         """
         columns = schema.runs.c
-        newest = select(columns.id).order_by(*_NEWEST_FIRST)
+        newest = select(columns.id).order_by(_NEWEST_FIRST)
         if reference == "last":
             query = newest.limit(1)
         else:
@@ -148,7 +150,7 @@ class Store:
             files = select(schema.artifacts).where(schema.artifacts.c.run_id == found[0])
             artifacts = [_plain(file) for file in connection.execute(files).mappings()]
         plain = _plain(row)
-        if plain.pop("sha256") not in {None, _digest(plain)}:
+        if not _is_as_saved(plain, plain.pop("sha256")):
             raise DamagedRunError(
                 f"{self.folder / 'runs.db'}: run {found[0]} is damaged: it is not what was saved; take the file from a "
                 "backup, or measure again; other runs can be read"
@@ -166,7 +168,7 @@ class Store:
             name: only those whose target contains this.
             limit: at most so many.
         """
-        query = select(*_SUMMARY).order_by(*_NEWEST_FIRST).limit(limit)
+        query = select(*_SUMMARY).order_by(_NEWEST_FIRST).limit(limit)
         if kind is not None:
             query = query.where(schema.runs.c.kind == kind)
         if name is not None:
@@ -276,6 +278,15 @@ def _row(run: Run) -> dict[str, Any]:
     plain = to_dict(run)
     del plain["artifacts"]  # in their own table
     return plain | {"sha256": _digest(msgspec.json.decode(msgspec.json.encode(plain)))}
+
+
+def _is_as_saved(plain: dict[str, Any], digest: str | None) -> bool:
+    """Whether a run has its digest; the oldest have none, and later ones one that does not cover their number."""
+    return (
+        digest is None
+        or digest == _digest(plain)
+        or digest == _digest({name: value for name, value in plain.items() if name != "number"})
+    )
 
 
 def _digest(plain: Mapping[str, Any]) -> str:

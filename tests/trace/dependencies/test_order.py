@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,3 +55,14 @@ def test_two_edges_per_node_give_the_same_longest_paths(
         )
     assert found[~pairs.is_pass].tolist() == longest[pairs.node[~pairs.is_pass]].tolist()
     assert sorted(set(pairs.edge[pairs.edge >= 0].tolist())) == list(range(len(source)))
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_chain_within_one_moment_takes_time_in_proportion_to_its_length(
+    native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a trace is cut: all that lies behind the cut stands at its moment."""
+    monkeypatch.setenv("PYROMETER_NATIVE", str(int(native)))
+    nodes = np.random.default_rng(0).permutation(200_000)
+    position = topological(np.zeros(len(nodes), np.int64), nodes[:-1], nodes[1:])
+    assert (position[nodes] == np.arange(len(nodes))).all()

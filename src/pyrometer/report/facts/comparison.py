@@ -9,12 +9,11 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.quantity import counted, format_bytes, format_percent, format_rate, format_seconds, significant
 from pyrometer.report.facts.findings import place_text
 from pyrometer.report.facts.layout import Fact, Section, Table
+from pyrometer.report.facts.run_lines import commit, taken
 from pyrometer.report.facts.trace_words import PART_NAMES
 from pyrometer.rules.finding import Finding
 from pyrometer.store.changes import Amount, RunChanges
-from pyrometer.store.commit import short_commit
 from pyrometer.store.comparison import Comparison
-from pyrometer.store.run import RunSummary, created_at
 from pyrometer.workload.naming import told_apart
 
 SAME = 0.005
@@ -70,7 +69,7 @@ def headline(comparison: Comparison) -> str:
 def cautions(comparison: Comparison) -> list[str]:
     """What limits the trust in either side, a sentence each; the first reason stands for the others."""
     told = []
-    if comparison.a.run.created_at > comparison.b.run.created_at:
+    if comparison.a.run.number > comparison.b.run.number:
         told.append("A was taken after B: pass the older run first to see what changed since.")
     for name, m in (("A", comparison.a.measurement), ("B", comparison.b.measurement)):
         reasons = [m.failure] if m.failure else [caveat.message for caveat in m.warnings]
@@ -184,16 +183,6 @@ def _without_changes(table: Table) -> Table:
     if table.columns[-1] != "change":
         return table
     return Table(table.columns[:-1], [row[:-1] for row in table.rows])
-
-
-def taken(run: RunSummary) -> str:
-    """When a run was made, in the reader's time zone."""
-    return f"{created_at(run).astimezone():%Y-%m-%d %H:%M}"
-
-
-def commit(run: RunSummary) -> str:
-    """The commit of a run as people abbreviate it; `+` stands for changes on top of it."""
-    return short_commit(run.commit_sha, run.dirty)
 
 
 def _named(parts: Sequence[Amount]) -> list[Amount]:

@@ -338,6 +338,10 @@ def _notes(hit: Found, lag_ns: int) -> tuple[str, ...]:
             hit.threads.num_joined,
             "{} backward passes are taken to start and to be awaited where the main thread pauses",
         ),
+        (
+            hit.threads.num_handed,
+            "{} stretches of work on other threads are taken to be awaited by the main thread, which is silent meanwhile",
+        ),
         (hit.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),
     ]
     notes = [text.format(f"{number:,}") for number, text in said if number]

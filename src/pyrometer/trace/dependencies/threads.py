@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pyrometer.trace.dependencies.handed import bare_segments, handed_work, lying_in
 from pyrometer.trace.dependencies.segments import Segments
 from pyrometer.trace.dependencies.work import CALLS
 from pyrometer.trace.kinds import Kind
@@ -34,7 +35,8 @@ class Threads(NamedTuple):
 
     main: int  # row of `tracks`; -1 without host events
     bursts: Bursts
-    num_joined: int
+    num_joined: int  # backward passes that it waits for
+    num_handed: int  # stretches of other work that it waits for
     num_followed: int  # threads that no known dependency ties to the main thread; they follow its clock
 
 
@@ -45,12 +47,13 @@ def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segme
     else the first thread of the process, else most events.
     A stretch of backward operators on an engine's thread that lies within one segment of the main thread is the
     backward pass that the main thread waits for: it begins when the main thread gets there and the main thread goes
-    on when it has ended. Every other stretch begins when the main thread reaches the same moment of its own run.
+    on when it has ended. So does what another thread does while the main thread is silent; see `handed_work`. Every other
+    stretch begins when the main thread reaches the same moment of its own run.
     """
     lanes = np.unique(segments.lane)
     if not len(lanes):
         none = np.empty(0, np.int64)
-        return Threads(-1, Bursts(none, none, none, np.empty(0, bool)), 0, 0)
+        return Threads(-1, Bursts(none, none, none, np.empty(0, bool)), 0, 0, 0)
     counts = _counts(events, ops, tracks, lanes)
     main = _main(counts)
     engines = set(
@@ -58,25 +61,36 @@ def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segme
             (pl.col("track") != main) & (pl.col("engine") | (pl.col("backward") > pl.col("forward")))
         )["track"].to_list()
     )
-    parts = []
-    followed = 0
-    for lane in lanes.tolist():
-        if lane == main:
-            continue
-        mine = segments.lane == lane
-        busy = mine & (segments.event >= 0)
-        start, end = union(segments.start[busy], segments.end[busy])
-        if lane in engines:
-            part = _backward_passes(start, end, segments, main, events)
-        else:
-            first = np.append(True, start[1:] - end[:-1] >= PAUSE_NS)
-            part = start[first], end[np.append(first[1:], True)], np.zeros(int(first.sum()), bool)
-            followed += 1
-        parts.append(Bursts(np.full(len(part[0]), lane, np.int64), *part))
+    bare, unknown = bare_segments(segments, events), segments.event < 0
+    stretches = {
+        lane: _stretches(segments, lane, unknown if lane in engines else bare)
+        for lane in lanes.tolist()
+        if lane != main
+    }
+    passed_on = handed_work(
+        {lane: stretches[lane] for lane in stretches.keys() - engines}, segments, main, events
+    )
     none = np.empty(0, np.int64)
-    parts.append(Bursts(none, none, none, np.empty(0, bool)))
+    parts = [Bursts(none, none, none, np.empty(0, bool))]
+    for lane, (start, end) in stretches.items():
+        at, within = passed_on[lane] if lane in passed_on else _awaited(start, end, segments, main, events)
+        first = _first_of_bursts(start, end, at, within)
+        stop = end[np.append(first[1:], True)[: len(end)]]
+        parts.append(Bursts(np.full(len(stop), lane, np.int64), start[first], stop, within[first]))
     bursts = Bursts(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    return Threads(main, bursts, int(bursts.joined.sum()), followed)
+    is_pass = np.isin(bursts.lane, list(engines))
+    return Threads(
+        main,
+        bursts,
+        num_joined=int((bursts.joined & is_pass).sum()),
+        num_handed=int((bursts.joined & ~is_pass).sum()),
+        num_followed=len(set(bursts.lane[~bursts.joined & ~is_pass].tolist())),
+    )
+
+
+def _stretches(segments: Segments, lane: int, silent: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    busy = (segments.lane == lane) & ~silent
+    return union(segments.start[busy], segments.end[busy])
 
 
 def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes: IntArray) -> pl.DataFrame:
@@ -109,19 +123,22 @@ def _main(counts: pl.DataFrame) -> int:
     return int(counts.sort(by, descending=[False, True, True, True, True, True, False])["track"][0])
 
 
-def _backward_passes(
+def _awaited(
     start: IntArray, end: IntArray, segments: Segments, main: int, events: pl.DataFrame
-) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
-    """Group the busy stretches of an engine's thread by the segment of the main thread in which they lie."""
-    low, high = np.searchsorted(segments.lane, [main, main + 1])
-    at = np.searchsorted(segments.start[low:high], start, side="right") - 1
-    place = low + np.maximum(at, 0)
-    within = (at >= 0) & (end <= segments.end[place])
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """The segment of the main thread in which each stretch of an engine's thread begins, and whether it is awaited there."""
+    place, within = lying_in(start, end, segments, main)
     kind = events["kind"].cast(pl.String).is_in(CALLS).to_numpy()
     owner = segments.event[place]
     within &= ~np.where(owner >= 0, kind[owner], False)
+    return place, within
+
+
+def _first_of_bursts(
+    start: IntArray, end: IntArray, place: IntArray, within: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Which stretches begin a burst: those of one segment of the main thread belong together, and else what no pause parts."""
     pause = start[1:] - end[:-1] >= PAUSE_NS
     same = within[1:] & within[:-1] & (place[1:] == place[:-1])
     loose = ~within[1:] & ~within[:-1] & ~pause
-    first = np.append(True, ~(same | loose))
-    return start[first], end[np.append(first[1:], True)], within[first]
+    return np.append(True, ~(same | loose))[: len(start)]

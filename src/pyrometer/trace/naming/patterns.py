@@ -52,6 +52,9 @@ BLOCKING = (
 )
 """Calls in which the host waits for a device."""
 
+THREAD_WAIT = r"^<(built-in )?method '?(acquire|__enter__|join|wait|get|put|poll|select)'? of '?(_thread|_queue|select)\."
+"""Functions in which a Python thread waits for another, or for news, as the profiler's Python tracer names them."""
+
 STEP_MARK = r"^ProfilerStep[#*]?\s*\d+$"
 """What the profiler writes around each step."""
 
@@ -104,6 +107,11 @@ def is_host_communication() -> pl.Expr:
 def is_blocking_call() -> pl.Expr:
     """Runtime and driver calls, or operators, in which the host waits for a device."""
     return pl.col("name").str.contains(BLOCKING)
+
+
+def is_thread_wait() -> pl.Expr:
+    """Python functions in which a thread waits for another one."""
+    return is_function() & pl.col("name").str.contains(THREAD_WAIT)
 
 
 def is_data_loading() -> pl.Expr:
