@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import explainer
+from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION, SHARE
 from pyrometer.cli.printing import full_option, print_result
@@ -65,9 +66,10 @@ def command(
 
     with stdout_to_stderr(), progress_bar() as progress:
         document, code = _measured(target, flags, progress)
-    document = stored(document, store_location, kind="matrix" if flags["matrix"] else "bench")
-    written = write_page(document, page, store_location=store_location)
-    print_result(document, as_json=as_json, full=full, page=page if written else None)
+    with finishing():
+        document = stored(document, store_location, kind="matrix" if flags["matrix"] else "bench")
+        written = write_page(document, page, store_location=store_location)
+        print_result(document, as_json=as_json, full=full, page=page if written else None)
     return code
 
 
