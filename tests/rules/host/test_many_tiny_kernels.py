@@ -11,7 +11,7 @@ import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
-from pyrometer.trace.analysis.updates import FUSED
+from pyrometer.trace.naming.optimizers import FUSED
 from pyrometer.workload.program.record import OptimizerFact, Program
 
 CODE = "PYR111"

@@ -52,7 +52,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, short_ns, told
 from pyrometer.text import one_line
-from pyrometer.trace.analysis.updates import FUSED, MARK
+from pyrometer.trace.naming.optimizers import FUSED, MARK
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.naming.optimizers import FUSED, MARK
 from pyrometer.trace.rows import IntArray, mask_of
 from pyrometer.trace.trace import RankTrace
-
-FUSED = frozenset({"Adam", "AdamW", "SGD", "Adagrad"})
-"""Optimizers of torch with an update in one piece. For Adafactor neither `foreach` nor compiling was faster on a CPU core."""
-
-MARK = re.compile(r"^Optimizer\.step#(\w+)\.step$")
-"""How a trace marks the update."""
 
 OF_ONE_TENSOR = r"^aten::(add|sub|mul|div|lerp|addcmul|addcdiv|sqrt|neg|maximum)_?$"
 """What an update consists of, tensor by tensor; of all at once it is `aten::_foreach_…` or `aten::_fused_…`."""
