@@ -27,6 +27,7 @@ from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
 from pyrometer.tuning.shapes.planning import padding_share, size_counts
 from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan
+from pyrometer.tuning.shapes.sampler import BucketBatchSampler
 
 LOW, HIGH = 100, 200
 ROWS = 4
@@ -132,9 +133,25 @@ def passes(model: nn.Module, buckets: ShapeBuckets, backend: str, seed: int) -> 
     settings = CompileSettings(backend)
     static = {x.shape[1]: IsolatedGraph(model, settings) for x in inputs}
     dynamic = IsolatedGraph(model, settings, dynamic=True)
+    assert buckets.plan is not None
+    edges = buckets.plan.axes[0].edges
+    collate = BucketBatchSampler([HIGH], batch_size=1, edges=edges).collate
+    batches = {x.shape[1]: collate(list(x)) for x in inputs}  # what a loader's workers would do
+    switching = ShapeBuckets(
+        model,
+        {"x": {1: "length"}},
+        plan=buckets.plan,
+        backend=backend,
+        max_graphs=max(len(edges), 8),
+        when_slower="switch",
+    )
+    with torch.inference_mode():
+        switching.precompile(inputs[0])
     ways: dict[str, Callable[[torch.Tensor], Any]] = {
         "dynamic": dynamic.call,
         "buckets": buckets,
+        "buckets, padded by the loader": lambda x: buckets(batches[x.shape[1]]),
+        'buckets, when_slower="switch"': switching,
         "one size": ShapeBuckets(
             model,
             {"x": {1: "length"}},

@@ -52,6 +52,33 @@ SECRETS = [
     "xoxb-canary-0123456789",
     "eyJcanary12345.eyJcanary12345.canary-signature",
     PEM,
+    PEM.replace("RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK"),
+    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/canaryKEY",
+    "AuthToken: canary0123456789abcdef0123456789",
+    "AccountName=acc;AccountKey=canary+abc/def0123456789==;EndpointSuffix=core.windows.net",
+    "Driver={ODBC};Server=h;Uid=me;Pwd=canary;",
+    "postgres://me:p/canary@host:5432/db",
+    "mysql://me:p@1#canary@host/db",
+    "401: Bearer canaryAbCdEfGhIj was refused",
+    "Cookie: a=1; session=canary; b=2",
+    "requests.get(url, cookies={'sid': 'canary'})",
+    "db:\n  password: canary\n  user: me",
+    "machine api.host login user password canary0123",
+    "curl -u me:canary https://host",
+    "SSHPASS=canary; sshpass -p canary ssh host",
+    "mysql -u root -pcanary runs",
+    "wandb login canary0123456789abcdef0123456789abcdef01",
+    '{"username": "me", "key": "canary0123456789abcdef"}',
+    "/mnt/data/password=canary/part-0.parquet",
+    "https://discord.com/api/webhooks/123456789012345678/canary_ABCdefGHIjklMNOpqrSTUvwxYZ",
+    "https://api.telegram.org/bot123456789:AAcanaryAbCdEfGhIjKlMnOpQrStUvWxYz/send",
+    "xapp-1-A0canary-123456-abcdef",
+    "sk_live_51canary0123456789abcdef",
+    "hvs.canaryCAESIJ0123456789abcdef",
+    "GOCSPX-canaryAbCdEfGhIjKlMnOpQrSt",
+    "gsk_canary0AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEf",
+    "nvapi-canaryAbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "SG.canary0123456789abcd.canary0123456789abcdefghijk",
 ]
 
 HARMLESS = [
@@ -69,6 +96,15 @@ HARMLESS = [
     "compiled in /home/me/passwords/tokens.py:41 forward",
     "if token == 'cls' or kind == {InputKind.TOKEN: 'token'}",
     "f(x, dep_token=dep_token0); memory_token=m[3]; global_token='first one'",
+    "commit dd8b5b7c0f1e2d3c4b5a69788796a5b4c3d2e1f0 of run 20261123-234517-a1b2c3",
+    "key: f7zkq2x5m4n3b2v1c0x9z8l7k6j5h4g3f2d1; cache key = fx7zkq2x5m4n3b2v1c0x9z8l7k6j5h4g",
+    "triton_poi_fused_add_mul_0d1d2d3de4de; sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32",
+    "password: Optional[str], cookie: str",
+    "def connect(host: str, password: SecretStr) -> None:",
+    "google-auth==2.40.3 and python -u train.py; docker run --user 1000:1000 image",
+    "uint64_t __security_cookie = 0x00002B992DDFA232;",
+    "train.py -p fp16 --passes 3; wrong password for user123 of bot7; webhooks",
+    "tcp://localhost:29500/ranks@2",
 ]
 
 
@@ -91,6 +127,44 @@ def test_a_secret_of_the_environment_or_the_command_line_is_found_wherever_it_tu
     )
     told = redactor.text("refused canary-1, canary-2 and canary-3 of kept in /home/me")
     assert told == "refused REDACTED, REDACTED and REDACTED of kept in /home/me"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["mysql", "-u", "root", "-p", "canary"],
+        ["t.py", "-p", "c4nary!canary"],
+        ["t.py", "--pass", "canary"],
+        ["t.py", "--password", "$canary"],
+        ["t.py", "--password", "<canary>"],
+        ["t.py", "--wandb-key", "canary0123456789abcdef0123456789"],
+        ["t.py", "-H", "Authorization: Bearer canary"],
+        ["t.py", "--to", "AccountName=a;AccountKey=canary0123=="],
+    ],
+)
+def test_words_of_a_command_line_are_taken_as_they_are(argv):
+    assert "canary" not in " ".join(Redactor({}, argv).argv(argv))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["t.py", "-p", "bf16"],
+        ["t.py", "--pass", "2"],
+        ["t.py", "--sort-key", "size"],
+        ["t.py", "-p", "8080", "-u", "me"],
+    ],
+)
+def test_short_flags_have_other_meanings(argv):
+    assert Redactor({}, argv).argv(argv) == argv
+
+
+def test_the_password_of_an_address_is_found_alone_and_unquoted():
+    redactor = Redactor({}, ["t.py", "db://me:can%40ary/x@host"])
+    assert (
+        redactor.text("no user with can@ary/x here, nor can%40ary/x")
+        == "no user with REDACTED here, nor REDACTED"
+    )
 
 
 def test_short_values_are_no_part_of_other_words():

@@ -1,7 +1,8 @@
 """What must never be kept or shown: passwords, tokens and keys, known by their names, by their shapes, and by where they came from.
 
-By name: `--password x`, `--api-key=x`, `db.password=x`, `API_KEY=x`, `token="x"`, `?sig=x`, `{"secret": "x"}`. By shape: keys of AWS
-and Google, tokens of GitHub, GitLab, Hugging Face, Slack and others, JSON web tokens, private keys, `Bearer x`, `https://user:x@host`.
+By name: `--password x`, `-p x` beside `-u me`, `--api-key=x`, `db.password=x`, `API_KEY=x`, `token="x"`, `?sig=x`, `{"secret": "x"}`. By shape: keys of
+AWS and Google, tokens of GitHub, GitLab, Hugging Face, Slack and others, JSON web tokens, private keys, cookies, `Bearer x`, `curl -u me:x`,
+`https://user:x@host`.
 By origin: what the environment or the command line of this process holds under such a name, wherever it turns up again.
 
 Names that end in `token` are often no secret here (`--pad-token`, `max_token`): those of `_OF_MODELS` stay.
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
+from urllib.parse import unquote
 
 import msgspec
 
@@ -37,10 +39,14 @@ _ENDINGS = (
     "accesstoken",
     "secretkey",
     "accesskey",
+    "csrftoken",
+    "sshpass",
+    "dbpass",
+    "userpass",
 )
 _KEYS = frozenset({
     "api", "access", "secret", "private", "auth", "account", "encryption", "signing", "master", "ssh", "license", "service", "wandb",
-    "openai", "anthropic", "hf", "aws", "azure", "storage", "subscription", "deploy", "client",
+    "openai", "anthropic", "hf", "aws", "azure", "storage", "subscription", "deploy", "client", "kaggle", "shared",
 })  # fmt: skip
 _OF_MODELS = frozenset({
     "pad", "padding", "bos", "eos", "mask", "unk", "cls", "sep", "image", "video", "audio", "vision", "special", "start", "end", "stop", "per",
@@ -51,51 +57,52 @@ _OF_MODELS = frozenset({
     "global", "memory", "mem", "reg", "pos", "position", "action", "state", "dummy", "object", "latent", "context", "timestep", "patch",
     "target", "source", "src", "tgt", "dep", "cond", "modality", "frame",
 })  # fmt: skip
-_PASS_OF = frozenset(
-    {
-        "db",
-        "user",
-        "login",
-        "smtp",
-        "mysql",
-        "pg",
-        "redis",
-        "mongo",
-        "http",
-        "proxy",
-        "ssh",
-        "rabbitmq",
-        "admin",
-        "root",
-    }
-)
+_PASS_OF = frozenset({
+    "db", "database", "user", "login", "smtp", "mysql", "pg", "postgres", "redis", "mongo", "http", "proxy", "ssh", "ftp", "mail", "email",
+    "rabbitmq", "admin", "root", "sudo",
+})  # fmt: skip
 
 _PAT_OF = frozenset({"github", "gitlab", "gh", "azure", "ado"})
 _ONLY_OF = {"key": _KEYS, "pass": _PASS_OF, "pw": _PASS_OF, "pat": _PAT_OF}
 """Words that are of secrets only behind one of these."""
 
 _SUSPECT = re.compile(
-    r"pass|pwd|_pat|login|secret|token|key|credential|auth|cookie|bearer|://|AKIA|ASIA|gh[a-z]_|github_pat|glpat|hf_|sk-|xox|AIza|ya29|npm_|"
-    r"pypi-|eyJ|sig|hooks\.slack",
+    r"pass|pwd|_pat|login|secret|token|key|credential|auth|cookie|bearer|://|A[KS]IA|ARO|AIDA|gh[a-z]_|github_pat|glpat|hf_|api_org_|sk-|xox|AIza|"
+    r"xapp-|ya29|npm_|pypi-|eyJ|sig|hooks\.slack|[rs]k_|SG\.|hv[sb]\.|GOCSPX|r8_|gsk_|xai-|nvapi-|do[opr]_v1_|shp[a-z]{2}_|lin_api_|dapi|webhook|"
+    r"bot\d|user|-u ",
     re.IGNORECASE,
 )
 """A text without any of these holds no secret that is known by name or shape."""
 
 _SHAPES = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)|\bAGE-SECRET-KEY-1[A-Z0-9]{20,}"
     r"|\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b"
     r"|\bgh[a-z]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}"
-    r"|\bhf_(?=[A-Za-z0-9]*[A-Z0-9])[A-Za-z0-9]{20,}"
+    r"|\b(?:hf_|api_org_)(?=[A-Za-z0-9]*[A-Z0-9])[A-Za-z0-9]{20,}"
     r"|(?<![\w-])sk-(?=[\w-]*\d)[\w-]{16,}"
-    r"|\bxox[a-z]-[\w-]{10,}|\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{40,}"
+    r"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/]{20,}|\bhv[sb]\.[\w-]{20,}|\bGOCSPX-[\w-]{20,}|\br8_(?=[A-Za-z]*\d)[A-Za-z0-9]{30,40}\b"
+    r"|\bgsk_(?=[A-Za-z]*\d)[A-Za-z0-9]{40,}|\bxai-(?=[A-Za-z]*\d)[A-Za-z0-9]{40,}|\bnvapi-[\w-]{40,}|\bdo[opr]_v1_[0-9a-f]{32,}|\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
+    r"|\blin_api_[A-Za-z0-9]{20,}|\bdapi[0-9a-f]{32}\b|\bbot\d{6,12}:[\w-]{30,}|(?<=/webhooks/)\d{15,}/[\w-]{30,}|(?<=/IncomingWebhook/)[\w/-]{20,}"
+    r"|\bxapp-[\w-]{10,}|\bxox[a-z]-[\w-]{10,}|\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{40,}"
     r"|\bSG\.[\w-]{16,}\.[\w-]{16,}|hooks\.slack\.com/services/[\w/]+"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",
     re.DOTALL,
 )
 _URL = re.compile(
-    r"(?P<scheme>\b[A-Za-z][\w+.-]{0,30}://)(?:[^\s/'\"<>?#:]*:[^\s/'\"<>?#]+|[^\s/'\"<>?#:@]{16,})@"
+    r"(?P<scheme>\b[A-Za-z][\w+.-]{0,30}://)"
+    r"(?:[^\s/'\"<>?#:]*:(?P<password>[^\s/'\"<>?#]+)(?=@[\w.:%\[\]-]+(?:[^\w.:%#@-]|$))|[^\s/'\"<>?#:@]{16,}"
+    r"|[^\s/'\"<>?#:@]*:(?!\d+[/?#])(?P<odd>[^\s'\"<>]{1,200}))@(?=[\w\[])"
 )
-_HEADER = re.compile(r"(\b(?:set-)?cookie:\s*|\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*[\d._-]))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
+_HEADER = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*(?:[\d._-]|(?-i:[a-z][A-Z]))))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
+_COOKIE = re.compile(
+    r"(\b(?:set-)?cookie:\s*)[\w.-]+=[^\n\"']*|(\bcookies\s?=\s?\{)[^{}\n]*[\"'][^{}\n]*(?=\})", re.IGNORECASE
+)
+_PROGRAM = re.compile(
+    r"(\bwandb login (?:-\S+ ){0,4}|\bsshpass -p ?|\b(?:mysql|mariadb)\w*\b[^\n|;]{0,200}? -p(?=\S)|(?<![\w-])(?:-u|--user|--proxy-user)[ =]"
+    r"(?!\d+:\d+\b)[\w.@-]+:(?!//)|\bpassword (?=\S*\d\S*\s*$|\S*\d\S* +(?:machine|account)\b)|[\"']username[\"']: ?[\"'][^\"']*[\"'], ?[\"']key[\"']: ?[\"'])"
+    r"[^\s\"']{6,}",
+    re.MULTILINE,
+)
 # Names and gaps have an end in these patterns, so that a long line of anything takes time in proportion to its length.
 _QUERY = re.compile(r"([?&;])([\w.-]+)=([^\s&;#'\"<>]+)")
 _FLAG = re.compile(r"(?<![\w-])(?P<before>--?(?P<name>[A-Za-z][\w.-]{0,80})(?:=|[ \t]+))(?P<value>\"[^\"]*\"|'[^']*'|[^\s'\",;)\]}-][^\s'\",;)\]}]*)")  # fmt: skip
@@ -113,12 +120,26 @@ _DOTTED = re.compile(
 _COLON = re.compile(
     r"(?<![\w.-])(?P<before>(?P<name>[A-Za-z_][\w-]*(?<![Tt]oken)(?<![Aa]uth)): +)(?=[^\s'\",]*\d)(?P<value>[^\s'\",]{6,})"
 )
+_LONG = re.compile(
+    r"(?<![\w.-])(?P<before>(?P<name>[A-Za-z_][\w-]{0,80})(?:: {1,8}| {1,8}= {1,8}))(?=[^\s'\",]{0,200}\d)(?=[^\s'\",]{0,200}[a-z])(?!0x)(?P<value>[A-Za-z0-9+/=_~-]{20,})(?![\w.(\[])"
+)
+_LINE = re.compile(
+    r"^(?P<before>[ \t]*(?:- )?(?P<name>[A-Za-z_][\w-]{0,80})(?<![Tt]oken)(?<![Aa]uth):[ \t]{1,8})"
+    r"(?!(?:str|string|bytes|Any|Optional|Union|Secret\w*|Callable|Sequence)\b)(?P<value>[^\s'\",|>(\[]{6,})[ \t]*$",
+    re.MULTILINE,
+)
+_FOLDER = re.compile(r"(?<=/)(?P<before>(?P<name>[A-Za-z_][\w.-]{0,80})=)(?P<value>[^\s/'\"]+)(?=/|$)")
 _LOGIN = re.compile(
     r"(\blogin\(\s*(?:key\s*=\s*)?|\bauth\s*=\s*\([^,()]*,\s*|\b(?:password|passphrase|api key)\s+)(?:\"[^\"]+\"|'[^']+')",
     re.IGNORECASE,
 )
-_UNKNOWN = re.compile(r"[\"']?(?:\$|%|<|\[|\{|None\b|null\b|REDACTED|[\"']?$)")
+_UNKNOWN = re.compile(r"[\"']?(?:=|\$|%|<|\[|\{|None\b|null\b|REDACTED|[\"']?$)")
 """How a value begins that only stands for one: a variable, a placeholder, a special token."""
+
+_NOTHING = re.compile(r"None|null|REDACTED|")
+_USERS = frozenset({"-u", "-U", "--user", "--username", "--login"})
+_ODD = re.compile(r"[!#$%^&*?]")
+"""Of passwords that have to hold some such sign."""
 
 
 def is_secret(name: str) -> bool:
@@ -152,6 +173,7 @@ class Redactor:
 
     def __init__(self, environ: Mapping[str, str], argv: Sequence[str] = ()) -> None:
         known = {*_secret_values(environ), *(value for _, value in _secrets_of(argv))}
+        known |= {value for text in (*environ.values(), *argv) for value in _passwords_in(text)}
         known |= {line for value in known for line in value.splitlines()}
         usable = sorted((value for value in known if len(value) >= SHORTEST), key=len, reverse=True)
         self._known = re.compile("|".join(map(_bounded, usable))) if usable else None
@@ -171,10 +193,12 @@ class Redactor:
             return text
         text = _SHAPES.sub(STAND_IN, text)
         text = _URL.sub(rf"\g<scheme>{STAND_IN}@", text)
-        text = _HEADER.sub(rf"\1{STAND_IN}", text)
+        for pattern in (_HEADER, _PROGRAM):
+            text = pattern.sub(rf"\1{STAND_IN}", text)
+        text = _COOKIE.sub(rf"\1\2{STAND_IN}", text)
         text = _QUERY.sub(_query, text)
         text = _LOGIN.sub(rf"\1'{STAND_IN}'", text)
-        for pattern in (_FLAG, _QUOTED, _SHELL, _BARE, _DOTTED, _COLON):
+        for pattern in (_FOLDER, _FLAG, _QUOTED, _SHELL, _BARE, _DOTTED, _COLON, _LONG, _LINE):
             text = pattern.sub(_named, text)
         return _DEFAULT.sub(_defaulted, text)
 
@@ -278,21 +302,43 @@ def _secrets_of(argv: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Where a command line holds a secret by name, and its value: after a flag, or after an equals sign."""
     for index, word in enumerate(argv):
         name, equals, value = word.partition("=")
-        is_name = re.fullmatch(r"[\w.+-]+", name) is not None and is_secret(name)
-        if equals and value and is_name and not _UNKNOWN.match(value):
-            yield index, value
-        elif not equals and is_name and word.startswith("-"):
-            following = argv[index + 1] if index + 1 < len(argv) else ""
-            if following and not following.startswith("-") and not _UNKNOWN.match(following):
-                yield index + 1, following
+        if re.fullmatch(r"[\w.+-]+", name) is None:
+            continue
+        place = index if equals else index + 1
+        if not equals:
+            value = argv[place] if word.startswith("-") and place < len(argv) else ""
+        if not value or (not equals and value.startswith("-")) or _NOTHING.fullmatch(value):
+            continue
+        if is_secret(name) or (word.startswith("-") and _is_short_for_secret(name, value, argv)):
+            yield place, value
+
+
+def _is_short_for_secret(flag: str, value: str, argv: Sequence[str]) -> bool:
+    """Whether a flag that has other meanings as well is of a secret here, by its value and by what stands beside it."""
+    if re.fullmatch(r"[\d.]+|true|false", value, re.IGNORECASE):
+        return False
+    if flag in {"--pass", "--pw", "-pw"}:
+        return True
+    if flag in {"-p", "-P"}:
+        return (
+            not _USERS.isdisjoint(word.partition("=")[0] for word in argv) or _ODD.search(value) is not None
+        )
+    is_long = re.fullmatch(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=-]{20,}", value) is not None
+    return is_long and flag.lower().endswith(("-key", "_key"))
 
 
 def _secret_values(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
         if is_secret(name) and value not in {"disabled", "enabled", "default"}:
             yield value
-        for match in re.finditer(r"://[^\s/:@]*:([^\s/]+)@", value):
-            yield match[1]
+
+
+def _passwords_in(text: str) -> Iterator[str]:
+    """Those of the addresses in a text, as written and as the server gets them."""
+    if "://" in text:
+        for match in _URL.finditer(text):
+            password = match["password"] or match["odd"] or ""
+            yield from {password, unquote(password)}
 
 
 def _bounded(value: str) -> str:
@@ -309,6 +355,7 @@ def _query(match: re.Match[str]) -> str:
         "x-amz-signature",
         "x-goog-signature",
         "signature",
+        "pwd",
     } or is_secret(match[2]):
         return f"{match[1]}{match[2]}={STAND_IN}"
     return match[0]

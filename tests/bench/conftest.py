@@ -23,6 +23,7 @@ class InjectedClock:
     def __init__(self) -> None:
         self.now_ns = 0
         self.cpu_now_ns = 0
+        self.queued_now_ns = 0
 
     def mark(self) -> int:
         return self.now_ns
@@ -33,6 +34,9 @@ class InjectedClock:
     def queued_ns(self) -> int:
         return 0
 
+    def all_queued_ns(self) -> int:
+        return self.queued_now_ns
+
     def cpu_ns(self) -> int:
         return self.cpu_now_ns
 
@@ -42,13 +46,14 @@ class InjectedClock:
     def synchronize(self) -> None:
         pass
 
-    def pass_time(self, wall_s: float, cpu_s: float | None = None) -> None:
+    def pass_time(self, wall_s: float, cpu_s: float | None = None, queued_s: float = 0.0) -> None:
         self.now_ns += round(wall_s * 1e9)
         self.cpu_now_ns += round((wall_s if cpu_s is None else cpu_s) * 1e9)
+        self.queued_now_ns += round(queued_s * 1e9)
 
 
 class TimedSession(Session):
-    """Step number i takes `duration(i)` seconds, or so much wall and CPU time."""
+    """Step number i takes `duration(i)` seconds, or so much wall, CPU and queueing time."""
 
     device = torch.device("cpu")
 

@@ -51,7 +51,7 @@ def test_a_program_that_waits_is_compared_by_wall_time():
 
 
 def crowded(cpu_s, seed, share=2.0):
-    """Threads that wait for each other on a crowded machine: wall time spreads, CPU time hardly does."""
+    """Threads that wait for each other on a crowded machine, uncounted: wall time spreads, CPU time hardly does."""
     rng = np.random.default_rng(seed)
 
     def duration(_i):
@@ -76,6 +76,41 @@ def test_threads_that_wait_for_a_crowded_processor_are_compared_by_cpu_time(
 def test_more_threads_on_a_crowded_machine_are_compared_by_wall_time(clock, timed):
     v = pm.compare(timed(crowded(0.04, 1, 1.0)), timed(crowded(0.04, 2, 4.0)), clock=clock, budget_s=20)
     assert (v.metric, v.outcome) == ("wall_min", "faster")
+
+
+def queueing(cpu_s, seed, crowd=5.0):
+    """One thread among others: it runs for a fifth of the time, and how long it queued is counted a little late."""
+    rng = np.random.default_rng(seed)
+
+    def duration(_i):
+        cpu = cpu_s * math.exp(0.04 * rng.normal())
+        wall = cpu * crowd * math.exp(0.3 * rng.normal())
+        return wall, cpu, max(wall * rng.uniform(0.9, 1.1) - cpu, 0.0)
+
+    return duration
+
+
+@pytest.mark.parametrize(("ratio", "right"), [(1.0, "same"), (1.05, "slower"), (0.9, "faster")])
+def test_long_steps_that_queue_for_a_processor_are_decided_by_cpu_time(clock, timed, ratio, right):
+    outcomes = []
+    for seed in range(20):
+        a, b = timed(queueing(0.02, seed)), timed(queueing(0.02 * ratio, 100 + seed))
+        v = pm.compare(a, b, clock=clock, budget_s=20, seed=seed)
+        assert v.metric == "cpu"
+        outcomes.append(v.outcome)
+    assert outcomes.count(right) >= 16
+    assert set(outcomes) <= {right, "undecided"}
+
+
+def test_a_difference_that_is_certain_but_not_how_large_has_a_caveat_with_the_command_that_narrows_it(
+    clock, timed
+):
+    a, b = timed(noisy(0.05, spread=0.9)), timed(noisy(0.2, 1, spread=0.9))
+    v = pm.compare(a, b, clock=clock, budget_s=20)
+    assert v.outcome == "slower"
+    assert v.ci_high / v.ci_low > 1.25
+    (wide,) = [caveat for caveat in v.caveats if caveat.code == "wide_interval"]
+    assert "--thorough --budget 80s" in wide.advice.title
 
 
 def test_a_drifting_machine_does_not_fool_it(clock, timed):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pyrometer.bench.comparison.decision import THOROUGH_LOOKS, DecisionRule, decide
-from pyrometer.bench.comparison.interleaving import Side
 from pyrometer.bench.comparison.pairing import blocks_needed, drifts, hodges_lehmann
 from pyrometer.errors import InputError
 
@@ -180,14 +179,22 @@ def test_large_gains_are_decided_by_eight_blocks():
     assert wrong <= 400 * (rule.alpha_per_look + 0.02)
 
 
-def side(step_s, *, cpu_s, queued_s):
-    one = Side("A", None, None)
-    one.warmup_s, one.warmup_cpu_s, one.warmup_queued_s = ([value] * 4 for value in (step_s, cpu_s, queued_s))
-    return one
+@pytest.mark.parametrize("num_looks", range(5))
+def test_when_the_time_is_over_the_last_look_has_what_the_earlier_ones_did_not_spend(num_looks):
+    rule = DecisionRule()
+    left = rule.alpha_left(num_looks)
+    assert left >= rule.alpha_per_look
+    # After the last planned look the time was over at the same blocks: nothing new is looked at.
+    assert min(num_looks, len(rule.looks) - 1) * rule.alpha_per_look + left == pytest.approx(0.01)
 
 
-def test_what_queues_for_a_processor_is_busy_and_what_sleeps_is_not():
-    assert side(0.1, cpu_s=0.02, queued_s=0.08).busy == pytest.approx(1.0)
-    assert side(0.1, cpu_s=0.02, queued_s=0.0).busy == pytest.approx(0.2)
-    one_call = Side("A", None, None, warmup_s=[0.1], warmup_cpu_s=[0.1], warmup_queued_s=[0.0])
-    assert one_call.busy == pytest.approx(1.0)
+def test_what_is_left_may_call_the_sides_the_same_but_never_apart():
+    rng = np.random.default_rng(4)
+    rule = DecisionRule()
+    more_same = 0
+    for effect in [0.0] * 60 + [0.05] * 60:
+        blocks = rng.normal(effect, 0.04, 14)
+        usual, last = decide(blocks, rule), decide(blocks, rule, rule.alpha_left(0))
+        more_same += last.outcome == "same" and usual.outcome is None
+        assert last.outcome in {usual.outcome, "same"}
+    assert more_same > 5

@@ -26,6 +26,8 @@ def interrupted():
     return pm.Call(step)
 """
 
+NAMES = "model.py: it defines things and runs none of them; name what to run: model.py:interrupted"
+
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -42,6 +44,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("chek model.py:never", "No such verb 'chek'; did you mean 'check'?"),
         ("xyzzy", "legal are check, bench"),
+        ("check model.py", NAMES),
+        ("audit model.py", NAMES),
+        ("bench model.py", NAMES),
+        ("memory model.py", NAMES),
+        ("compile model.py", NAMES),
+        ("trace model.py", NAMES),
         ("compile model.py:never --diff gone.json", "gone.json: cannot be read: "),
         ("memory model.py:never --diff gone.json", "gone.json: cannot be read: "),
         ("compile model.py:never --diff file", "name what pyrometer compile --json printed"),

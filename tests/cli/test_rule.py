@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,16 +54,3 @@ def test_an_unknown_rule_is_one_line_with_near_names(rule: Callable[..., Any]) -
     assert len(done.stderr.strip().splitlines()) == 1
     assert "item-in-hot-loop" in done.stderr
     assert rule("PYR999").returncode == 2
-
-
-def test_no_torch_is_imported() -> None:
-    entry = (
-        "import sys, atexit\n"
-        "atexit.register(lambda: print([m for m in sys.modules if m.split('.')[0] == 'torch'], file=sys.stderr))\n"
-        f"{ENTRY}"
-    )
-    for arguments in (["rule"], ["rule", "PYR101", "--json"]):
-        command = [sys.executable, "-c", entry, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0
-        assert done.stderr.strip() == "[]"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -113,18 +112,6 @@ def test_the_store_comes_from_the_flag_then_the_variable_then_the_file(
     monkeypatch.setenv("PYROMETER_STORE", "variable")
     assert ids["variable"] in prints(capsys, "runs")
     assert ids["flag"] in prints(capsys, "runs", "--store", "flag")
-
-
-def test_looking_into_the_store_imports_neither_torch_nor_alembic(store: Store, save: Save):
-    save(store)
-    code = (
-        "import sys\nfrom pyrometer.cli.main import main\n"
-        "for line in ('runs', 'runs --json', 'show last', 'show last --json', 'prune'):\n"
-        "    assert main(line.split()) == 0\n"
-        "print([name for name in ('torch', 'alembic') if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == "[]\n"
 
 
 def test_show_says_where_a_run_comes_from_and_renders_it(store: Store, save: Save, capsys):

@@ -99,7 +99,7 @@ def test_deadline_is_drawn_where_there_is_one(perception, documents):
 def test_segments_cover_the_bar(documents):
     widths = re.findall(
         r'<rect class="segment[^>]* width="([\d.]+)%"',
-        share_bar(*split(documents["training"].evidence.measurement.phases)[0].blocks[0][:2]),
+        share_bar(*split(documents["training"].evidence.measurement)[0].blocks[0][:2]),
     )
     assert sum(map(float, widths)) == pytest.approx(100, abs=0.1)
 

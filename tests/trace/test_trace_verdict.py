@@ -73,6 +73,27 @@ def test_turns_of_host_and_device_are_synchronisation_bound(builder: Any) -> Non
     assert "; mostly in cudaDeviceSynchronize" in verdict.sentence
 
 
+def reading_after_each(builder: Any) -> TraceVerdict:
+    """Host and device take turns: a long launch, its kernel, and a copy to the host that returns when it has arrived."""
+    for at in range(0, 2400, 200):
+        builder.op("aten::mm", at, 96)
+        builder.launch("gemm", at + 76, at + 95, 100, call_us=17)
+        builder.op("aten::item", at + 96, 104)
+        builder.launch(
+            "Memcpy DtoH (Device -> Pageable)", at + 97, at + 196, 1, cat="gpu_memcpy", call_us=102
+        )
+        builder.call("cudaStreamSynchronize", at + 199, 0.5)
+    return judged(builder)
+
+
+def test_the_gain_in_the_sentence_is_of_what_bounds(builder: Any) -> None:
+    verdict = reading_after_each(builder)
+    assert verdict.bound == "synchronisation"
+    told = next(gain for gain in verdict.recoverable if gain.kind == "sync")
+    assert told.ratio == pytest.approx(verdict.ratio)
+    assert verdict.sentence.endswith(f"; without {told.name}, {1 / told.ratio:.2f}× faster")
+
+
 def test_a_wait_for_what_was_not_recorded_is_not_explained(builder: Any) -> None:
     builder.op("aten::mm", 0, 20)
     builder.launch("gemm", 5, 20, 30)

@@ -18,6 +18,7 @@ from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")
+_TASKS = Path("/proc/self/task")
 
 
 class Clock(Protocol):
@@ -40,6 +41,9 @@ class Clock(Protocol):
     def queued_ns(self) -> int:
         """How long this thread has been ready to run without a CPU, in nanoseconds; 0 where nobody counts it."""
 
+    def all_queued_ns(self) -> int:
+        """The same, summed over the threads of this process; reads a file per thread."""
+
     def synchronize(self) -> None:
         """Wait until the device has done everything that was asked of it."""
 
@@ -60,6 +64,7 @@ class HostClock:
         self.host_ns = time.perf_counter_ns
         self.cpu_ns = time.process_time_ns
         self.queued_ns = queued_ns
+        self.all_queued_ns = all_queued_ns
 
     def between(self, start: int, end: int) -> Seconds:
         """Time between two readings."""
@@ -100,6 +105,7 @@ class EventClock:
         self.host_ns = time.perf_counter_ns
         self.cpu_ns = time.process_time_ns
         self.queued_ns = queued_ns
+        self.all_queued_ns = all_queued_ns
 
     def mark(self) -> Any:
         """Record an event in the current stream of the device."""
@@ -121,10 +127,19 @@ class EventClock:
 
 def queued_ns() -> int:
     """How long this thread has been ready to run without a CPU; 0 where the kernel does not count it."""
+    return _queued_ns(_SCHEDSTAT)
+
+
+def all_queued_ns() -> int:
+    """How long the threads of this process have been ready to run without a CPU, summed; 0 where the kernel does not count it."""
+    return sum(_queued_ns(path) for path in _TASKS.glob("*/schedstat"))
+
+
+def _queued_ns(schedstat: Path) -> int:
     try:
         # The second of three figures, in nanoseconds: the kernel's Documentation/scheduler/sched-stats.rst.
-        figures = _SCHEDSTAT.read_text(encoding="ascii").split()
-    except OSError:  # not Linux
+        figures = schedstat.read_text(encoding="ascii").split()
+    except OSError:  # not Linux, or the thread has ended
         return 0
     return int(figures[1]) if len(figures) == 3 else 0
 

@@ -10,9 +10,10 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import explainer
+from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION, SHARE
-from pyrometer.cli.printing import print_result
+from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode, UsageError
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--cold", type=click.IntRange(min=1), help="Repeat the cold start in so many fresh processes.")
 @click.option("--soak", type=DURATION, help="Run so long and report the drift of latency and memory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@full_option
 @page_option
 @store_options
 def command(
@@ -49,6 +51,7 @@ def command(
     more_axes: tuple[str, ...],
     as_json: bool,
     page: Path | None,
+    full: bool,
     **flags: Any,
 ) -> int:
     """Time TARGET; with --vs decide whether another is faster; with --matrix find the best configuration.
@@ -63,9 +66,10 @@ def command(
 
     with stdout_to_stderr(), progress_bar() as progress:
         document, code = _measured(target, flags, progress)
-    document = stored(document, store_location, kind="matrix" if flags["matrix"] else "bench")
-    write_page(document, page, store_location=store_location)
-    print_result(document, as_json=as_json)
+    with finishing():
+        document = stored(document, store_location, kind="matrix" if flags["matrix"] else "bench")
+        written = write_page(document, page, store_location=store_location)
+        print_result(document, as_json=as_json, full=full, page=page if written else None)
     return code
 
 

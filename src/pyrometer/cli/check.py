@@ -10,10 +10,11 @@ import msgspec
 from pyrometer.cli.explaining import explainer
 from pyrometer.cli.failing import fail_on_option, failing
 from pyrometer.cli.importing import uncollected
+from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target, with_trials
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import UsageError
 
@@ -33,7 +34,7 @@ FALLBACK_REPORT = "pyrometer-report.html"
     help="Also apply the rewrites in memory, and measure what they bring.",
 )
 @fail_on_option
-@click.option("--full", is_flag=True, help="Print every chapter, not only the findings and a summary.")
+@full_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -71,23 +72,20 @@ def command(
     explained = explainer("check", parsed)
     options = observe_options(budget, store_location, compiling=try_compile)
     seen = observe_target(parsed, options, quiet=as_json or not is_script)
-    drawn = Attachments() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
-    diagnosis = explained(seen.evidence)
-    if try_rewrites:
+    with finishing():
+        drawn = Attachments() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
+        diagnosis = explained(seen.evidence)
+    if try_rewrites and not seen.interrupted:
         diagnosis = with_trials(parsed, diagnosis, options.budget_s, seen.evidence.step_s)
-    document = CheckDocument(evidence=seen.evidence, diagnosis=diagnosis)
-    attachments = with_sources(drawn, document)
-    document = stored(document, store_location, kind="check", attachments=attachments)
-    path = page or _report_path(store_location, document.run_id)
-    if write_page(document, path, attachments, store_location=store_location):
-        document = msgspec.structs.replace(document, report_path=str(path))
-    if as_json:
-        print_document(document)
-    else:
-        from pyrometer.report.terminal import view
-
-        print_view(view(document, brief=not full), stderr=is_script)
-    return exit_code_of_target(seen.evidence) or code_for(document.diagnosis)
+    with finishing():
+        document = CheckDocument(evidence=seen.evidence, diagnosis=diagnosis)
+        attachments = with_sources(drawn, document)
+        document = stored(document, store_location, kind="check", attachments=attachments)
+        path = page or _report_path(store_location, document.run_id)
+        if write_page(document, path, attachments, store_location=store_location):
+            document = msgspec.structs.replace(document, report_path=str(path))
+        print_result(document, as_json=as_json, stderr=is_script, full=full)
+    return exit_code_of_target(seen) or code_for(document.diagnosis)
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:

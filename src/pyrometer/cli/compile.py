@@ -13,7 +13,7 @@ from pyrometer.cli.explaining import explainer
 from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.pages import page_option, require_folder, write_page
 from pyrometer.cli.parameters import DURATION
-from pyrometer.cli.printing import print_result
+from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode, UsageError
 
@@ -61,6 +61,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 @click.option("--no-source", is_flag=True, help="Leave source text and folders out of everything.")
 @click.option("--budget", type=DURATION, help="Time to spend on measuring, such as 20s.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@full_option
 @page_option
 @store_options
 def command(
@@ -70,6 +71,7 @@ def command(
     arguments: tuple[str, ...],
     as_json: bool,
     page: Path | None,
+    full: bool,
     **flags: Any,
 ) -> int:
     """Say what torch.compile does with TARGET: graphs, breaks, recompilations, guards, fusions, costs.
@@ -103,8 +105,10 @@ def command(
     )
     attachments = _attachments(document, baseline, no_source=flags["no_source"])
     document = stored(document, store_location, kind="compile", attachments=attachments)
-    write_page(document, page, attachments, store_location=store_location)
-    print_result(document, as_json=as_json, stderr=report.is_script)
+    written = write_page(document, page, attachments, store_location=store_location)
+    print_result(
+        document, as_json=as_json, stderr=report.is_script, full=full, page=page if written else None
+    )
     if flags["export"] is not None:  # last: a folder that cannot be written costs no result
         _export(report, flags["export"])
     if report.exit_code:

@@ -11,7 +11,7 @@ from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_w
 from pyrometer.cli.memory_profile import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import BYTES, DURATION
-from pyrometer.cli.printing import print_result
+from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--budget", type=DURATION, help="Time to spend on a plan, such as 60s.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@full_option
 @page_option
 @store_options
 def command(
@@ -55,6 +56,7 @@ def command(
     arguments: tuple[str, ...],
     as_json: bool,
     page: Path | None,
+    full: bool,
     **flags: Any,
 ) -> int:
     """Say where the memory of TARGET goes: the ledger at the peak, what holds it, what stays, the largest batch that fits.
@@ -80,8 +82,10 @@ def command(
     document, code = _answer(question, quiet=as_json)
     attachments = with_sources(Attachments(), document)
     document = stored(document, store_location, kind="memory", attachments=attachments)
-    write_page(document, page, attachments, store_location=store_location)
-    print_result(document, as_json=as_json, stderr=code is not None)
+    written = write_page(document, page, attachments, store_location=store_location)
+    print_result(
+        document, as_json=as_json, stderr=code is not None, full=full, page=page if written else None
+    )
     if code:
         return code
     if document.over_limit:

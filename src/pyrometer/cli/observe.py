@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from contextlib import ExitStack
@@ -17,7 +18,6 @@ from pyrometer.errors import ExitCode
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
-    from pyrometer.evidence.evidence import Evidence
     from pyrometer.evidence.observed import Observed
     from pyrometer.evidence.options import ObserveOptions
     from pyrometer.rules.diagnosis import Diagnosis
@@ -72,19 +72,23 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
 
 
 def with_trials(target: Target, diagnosis: Diagnosis, budget_s: float, step_s: float | None) -> Diagnosis:
-    """The diagnosis with the rewrites of its first findings tried; what the program prints goes to stderr."""
+    """The diagnosis with the rewrites of its first findings tried, untried after Ctrl-C; what the program prints goes to stderr."""
     from pyrometer.tuning.trying import try_rewrites
     from pyrometer.workload.output import stdout_to_stderr
 
-    with stdout_to_stderr(), progress_bar() as progress:
+    with contextlib.suppress(KeyboardInterrupt), stdout_to_stderr(), progress_bar() as progress:
         return try_rewrites(target, diagnosis, budget_s=budget_s, step_s=step_s or 0.0, progress=progress)
+    return diagnosis
 
 
-def exit_code_of_target(evidence: Evidence) -> int:
-    """A script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it.
+def exit_code_of_target(seen: Observed) -> int:
+    """130 after Ctrl-C; a script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it.
 
     A script that ended well without a step leaves everything undecided, and it is told what to do.
     """
+    evidence = seen.evidence
+    if seen.interrupted:
+        return 130
     if evidence.script is not None:
         code = evidence.script.exit_code
         if code == 0 and not evidence.script.num_steps:
@@ -95,9 +99,12 @@ def exit_code_of_target(evidence: Evidence) -> int:
 
 def without_steps(script: str) -> int:
     """Say what to do about a script in which no step was seen; the exit code of that."""
+    from pyrometer.workload.target import factories_of
+
+    names = factories_of(script, Path(script)) or "train.py:work"
     click.echo(
         f"{script}: no step was seen, so that nothing could be judged; name the script that calls the model in its own "
-        "process, or a function, as in train.py:work, that returns what repeats: pm.Inference(model, inputs), "
+        f"process, or a function, as in {names}, that returns what repeats: pm.Inference(model, inputs), "
         "pm.Training(…) or pm.Call(function)",
         err=True,
     )

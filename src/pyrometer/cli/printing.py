@@ -14,13 +14,19 @@ from pyrometer.record import Record
 from pyrometer.redaction import redacted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from rich.console import RenderableType
 
     from pyrometer.report.documents import Document
 
 READABLE_BYTES = 256 * 1024
 """Longer documents are for programs alone: spaces would double them."""
-_PIPE_WIDTH = 200  # a reader that is a program gets whole lines
+WHOLE_WIDTH = 200
+"""Cells of a line where no terminal says otherwise: a reader that is a program gets whole lines."""
+SHORT_WIDTH = 80
+"""The same of a short answer, which is made for this."""
 
 
 def document_json(document: Record | dict[str, Any]) -> bytes:
@@ -39,20 +45,33 @@ def print_document(document: Record) -> None:
     click.echo(document_json(document))
 
 
-def print_result(document: Document, *, as_json: bool, stderr: bool = False, full: bool = False) -> None:
+def full_option(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--full`; the verb hands it to `print_result`."""
+    return click.option("--full", is_flag=True, help="Print every chapter, not only the short answer.")(verb)
+
+
+def print_result(
+    document: Document,
+    *,
+    as_json: bool,
+    stderr: bool = False,
+    full: bool = False,
+    page: Path | None = None,
+) -> None:
     """Print the result of a verb: as one JSON document, or as people look at it, which a script keeps off its stdout.
 
-    The short answer, unless every chapter is asked for.
+    The short answer, unless every chapter is asked for; `page` is where the page was written.
     """
     if as_json:
         print_document(document)
         return
     from pyrometer.report.terminal import view
 
-    print_view(view(redacted(document), brief=not full), stderr=stderr)
+    shown = view(redacted(document), brief=not full, page=None if page is None else str(page))
+    print_view(shown, stderr=stderr, width=WHOLE_WIDTH if full else SHORT_WIDTH)
 
 
-def print_view(*views: RenderableType, stderr: bool = False) -> None:
+def print_view(*views: RenderableType, stderr: bool = False, width: int = WHOLE_WIDTH) -> None:
     """Print what people look at; colours and widths follow the terminal, `NO_COLOR` and `COLUMNS`."""
     from rich.console import Console
 
@@ -60,7 +79,7 @@ def print_view(*views: RenderableType, stderr: bool = False) -> None:
     if stream is None:  # closed by the caller (`>&-`), who wants only the exit code
         return
     wide = stream.isatty() or "COLUMNS" in os.environ
-    console = Console(file=stream, width=None if wide else _PIPE_WIDTH, highlight=False)
+    console = Console(file=stream, width=None if wide else width, highlight=False)
     with console.capture() as captured:
         for view in views:
             console.print(view)

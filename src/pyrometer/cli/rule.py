@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pyrometer.cli.importing import uncollected
 from pyrometer.cli.printing import print_document, print_view
 
 
@@ -12,15 +13,18 @@ from pyrometer.cli.printing import print_document, print_view
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(which: str | None, *, as_json: bool) -> None:
     """Explain a rule, or list those of a family (PYR1) or all of them."""
-    from pyrometer.report.rules_view import rule_view, rules_view
-    from pyrometer.report.run_documents import RulesDocument
-    from pyrometer.rules.catalogue import entry
-    from pyrometer.rules.registry import find_rule, rules, select
+    with uncollected():
+        from pyrometer.rules.catalogue import entry
+        from pyrometer.rules.registry import find_rule, rules, select
 
-    many = which is None or (which.upper().startswith("PYR") and len(which) < len("PYR000"))
-    chosen = (rules() if which is None else select([which])) if many else [find_rule(which or "")]
-    entries = [entry(rule) for rule in chosen]
+        many = which is None or (which.upper().startswith("PYR") and len(which) < len("PYR000"))
+        chosen = (rules() if which is None else select([which])) if many else [find_rule(which or "")]
+        entries = [entry(rule) for rule in chosen]
     if as_json:
+        from pyrometer.report.run_documents import RulesDocument
+
         print_document(RulesDocument(rules=entries))
     else:
+        from pyrometer.report.rules_view import rule_view, rules_view
+
         print_view(rules_view(entries) if many else rule_view(entries[0]))

@@ -23,11 +23,12 @@ KINDS = ("audit", "bench", "calibration", "check", "compile", "matrix", "memory"
 @store_option
 def command(store: Store, *, kind: str | None, limit: int, as_json: bool) -> None:
     """List stored runs, the newest first."""
-    from pyrometer.report.run_documents import RunsDocument
-    from pyrometer.report.run_views import runs_view
-
     runs = store.runs(kind=kind, limit=limit)
     if as_json:
+        from pyrometer.report.run_documents import RunsDocument
+
         print_document(RunsDocument(runs=runs))
     else:
+        from pyrometer.report.run_views import runs_view
+
         print_view(runs_view(runs))

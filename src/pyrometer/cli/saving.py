@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from pyrometer.cli.importing import uncollected
 from pyrometer.cli.running import announced
 from pyrometer.errors import StoreError, UsageError
 from pyrometer.redaction import redacted, redacted_argv
@@ -193,7 +194,8 @@ def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
     @_store_flag
     @functools.wraps(verb)
     def reading(*, store: str | None, **flags: Any) -> Any:
-        from pyrometer.store.store import Store
+        with uncollected():
+            from pyrometer.store.store import Store
 
         return verb(store=Store.open(_location(store), create=False), **flags)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyrometer.cli.export import to_json, to_markdown
+from pyrometer.cli.importing import uncollected
 from pyrometer.cli.pages import page_option, stored_page
 from pyrometer.cli.printing import print_view
 from pyrometer.cli.saving import store_option
@@ -40,7 +41,8 @@ def command(store: Store, *, run: str, as_json: bool, markdown: bool, page: Path
 
         save_page(stored_page(store, found), page)
     else:
-        from pyrometer.report.run_views import provenance_view
-        from pyrometer.report.terminal import render_document
+        with uncollected():
+            from pyrometer.report.run_views import provenance_view
+            from pyrometer.report.terminal import render_document
 
         print_view(provenance_view(found, found.command), render_document(found.kind, found.document))

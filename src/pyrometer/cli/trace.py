@@ -14,7 +14,7 @@ import msgspec
 from pyrometer.cli.explaining import Explain, explainer
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.pages import page_option, write_page
-from pyrometer.cli.printing import print_document, print_result, print_view
+from pyrometer.cli.printing import full_option, print_document, print_result, print_view
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
@@ -60,7 +60,7 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
 )
 @click.option("--attach", type=int, metavar="PID", help="Capture from a running process that listens.")
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Steps to capture.")
-@click.option("--full", is_flag=True, help="Print every chapter, not only the answer and a summary.")
+@full_option
 @store_options
 def command(
     store_location: str | None,
@@ -283,8 +283,8 @@ def _show(
     store_location: str | None = None,
     stderr: bool = False,
 ) -> int:
-    write_page(document, page, attachments, store_location=store_location)
-    print_result(document, as_json=as_json, stderr=stderr, full=full)
+    written = write_page(document, page, attachments, store_location=store_location)
+    print_result(document, as_json=as_json, stderr=stderr, full=full, page=page if written else None)
     return ExitCode.OK
 
 

@@ -18,11 +18,11 @@ from pyrometer.dashboard.spark import spark
 from pyrometer.errors import IncomparableError, InputError, PyrometerError, StoreError
 from pyrometer.quantity import format_bytes, format_interval, format_seconds, time_unit
 from pyrometer.record import Record, to_json
-from pyrometer.report.facts.comparison import commit, taken
+from pyrometer.report.facts.run_lines import commit, taken
 from pyrometer.report.inline import inline
 from pyrometer.report.payloads.beside import texts
 from pyrometer.report.templating import environment
-from pyrometer.store.failure import DamagedRunError
+from pyrometer.store.run import DamagedRunError
 from pyrometer.version import __version__
 
 P = TypeVar("P")

@@ -8,7 +8,7 @@ from pyrometer.dashboard.index import Filter
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import PastRun
-from pyrometer.report.documents import SCHEMA_VERSION, Document
+from pyrometer.report.document import SCHEMA_VERSION, Document
 from pyrometer.store.run import RunSummary
 from pyrometer.store.running import Running, elapsed_s
 

@@ -21,8 +21,7 @@ from typing import Annotated, NamedTuple
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
-from pyrometer.store.failure import DamagedRunError
-from pyrometer.store.run import RunSummary, created_at
+from pyrometer.store.run import DamagedRunError, RunSummary, created_at
 from pyrometer.store.store import Store
 
 WAIT_S = 2.0

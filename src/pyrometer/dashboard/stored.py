@@ -16,13 +16,11 @@ from pyrometer.errors import InputError, StoreError
 from pyrometer.report.attaching import MOST_PAST, stored_attachments
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.comparing import compare_stored
-from pyrometer.report.documents import Document
+from pyrometer.report.documents import CompareDocument, Document
 from pyrometer.report.history import past_runs
 from pyrometer.report.html import page, render_document
 from pyrometer.report.kinds import read_document
-from pyrometer.report.run_documents import CompareDocument
-from pyrometer.store.failure import DamagedRunError
-from pyrometer.store.run import Run, RunSummary
+from pyrometer.store.run import DamagedRunError, Run, RunSummary
 from pyrometer.store.running import Running, list_running
 from pyrometer.store.store import Store
 

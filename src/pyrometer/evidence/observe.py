@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.observed import Observed
@@ -40,6 +41,9 @@ OBSERVERS: tuple[Observer, ...] = (
 """In order: what disturbs a program comes after what times it, and last what runs other steps than its own. A new observer is a module here and a part of `Evidence`."""
 
 
+INTERRUPTED = "Ctrl-C ended it after the measurement: what had not been looked at by then is missing"
+
+
 def observe(work: Workload, target: str, options: ObserveOptions | None = None) -> Observed:
     """Measure a workload with its phases and memory, then observe it in every other way.
 
@@ -48,13 +52,22 @@ def observe(work: Workload, target: str, options: ObserveOptions | None = None) 
         target: as it was typed.
         options: how much time to take.
 
+    Returns:
+        What was observed; after Ctrl-C, what had been observed by then.
+
     Raises:
+        KeyboardInterrupt: Ctrl-C before there was a measurement.
         UserProgramError: the very first step raised.
     """
     chosen = options or ObserveOptions()
     seen = Observed(evidence=Evidence(target=target, environment=read_environment()))
     for look in OBSERVERS:
-        seen = look(work, seen, chosen)
+        try:
+            seen = look(work, seen, chosen)
+        except KeyboardInterrupt:
+            if seen.evidence.measurement is None:
+                raise
+            return replace(seen.having(INTERRUPTED), interrupted=True)
         measured = seen.evidence.measurement
         if measured is not None and not measured.complete:
             break  # it failed or was interrupted, and would be again

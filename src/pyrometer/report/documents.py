@@ -1,8 +1,4 @@
-"""What `--json` prints: one document per verb, versioned; its JSON Schema is generated from these types.
-
-History of `schema_version`: 1 is the first. In 2, documents about one program hold their `evidence` and `diagnosis` as
-they are. It grows when a key is removed or changes its meaning; added keys leave it alone.
-"""
+"""What `--json` prints: one document per verb; its JSON Schema is generated from these types."""
 
 from __future__ import annotations
 
@@ -21,26 +17,15 @@ from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
-from pyrometer.record import Record, doc
+from pyrometer.record import doc
+from pyrometer.report.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.store.comparison import Comparison
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.tuning.shapes.record import ShapeStrategies
-from pyrometer.version import __version__
-
-SCHEMA_VERSION = 2
-
-
-class Document(Record, frozen=True, kw_only=True):
-    """The head of every document."""
-
-    schema_version: int = SCHEMA_VERSION
-    tool_version: str = __version__
-    run_id: Annotated[str | None, doc("id of the stored run; null with --no-store")] = None
-    created: Annotated[str | None, doc("when the result was taken, RFC 3339 in UTC")] = None
-    command: Annotated[list[str] | None, doc("the command line that made it; null in library use")] = None
 
 
 class TargetDocument(Document, frozen=True, kw_only=True):
@@ -175,3 +160,10 @@ class EnvironmentDocument(Document, frozen=True, kw_only=True):
     """`pyrometer env --json`."""
 
     environment: Environment
+
+
+class CompareDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer compare A B --json`."""
+
+    target: Annotated[str, doc("what is compared with what")] = ""
+    comparison: Comparison

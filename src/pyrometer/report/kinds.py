@@ -9,12 +9,13 @@ from typing import Any
 
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
+from pyrometer.report.document import SCHEMA_VERSION
 from pyrometer.report.documents import (
-    SCHEMA_VERSION,
     AuditDocument,
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
+    CompareDocument,
     CompileDocument,
     Document,
     MatrixDocument,
@@ -22,7 +23,6 @@ from pyrometer.report.documents import (
     SnapshotDocument,
     TraceDocument,
 )
-from pyrometer.report.run_documents import CompareDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "audit": AuditDocument,

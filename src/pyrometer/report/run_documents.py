@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.record import doc
-from pyrometer.report.documents import Document
+from pyrometer.report.document import Document
 from pyrometer.rules.catalogue import RuleEntry
-from pyrometer.store.comparison import Comparison
 from pyrometer.store.run import Pruned, RunSummary
 
 
@@ -15,13 +14,6 @@ class RunsDocument(Document, frozen=True, kw_only=True):
     """`pyrometer runs --json`."""
 
     runs: Annotated[list[RunSummary], doc("the newest first")]
-
-
-class CompareDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer compare A B --json`."""
-
-    target: Annotated[str, doc("what is compared with what")] = ""
-    comparison: Comparison
 
 
 class PruneDocument(Document, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyrometer.quantity import format_bytes
-from pyrometer.report.facts.comparison import commit, taken
+from pyrometer.report.facts.run_lines import commit, taken
 from pyrometer.report.glyphs import Portable
 from pyrometer.store.run import Pruned, RunSummary
 

@@ -13,6 +13,7 @@ from pyrometer.report.documents import (
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
+    CompareDocument,
     CompileDocument,
     Document,
     EnvironmentDocument,
@@ -21,7 +22,7 @@ from pyrometer.report.documents import (
     SnapshotDocument,
     TraceDocument,
 )
-from pyrometer.report.run_documents import CompareDocument, PruneDocument, RulesDocument, RunsDocument
+from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "audit": AuditDocument,

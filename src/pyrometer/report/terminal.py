@@ -1,4 +1,4 @@
-"""Documents on a terminal: the answer, then a row per chapter."""
+"""Documents on a terminal: the short answer, or the answer and then a row per chapter."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.quality import Caveat, CaveatCode
 from pyrometer.bench.stability import Soak
 from pyrometer.quantity import format_seconds
+from pyrometer.report.answer.documents import short_answer
+from pyrometer.report.answer.lines import Screen
 from pyrometer.report.chapters import chapter as shapes
 from pyrometer.report.chapters.chapter import Chapter, Told
 from pyrometer.report.chapters.documents import tell, tell_stored
@@ -58,8 +60,6 @@ TONES = {
 }  # fmt: skip
 """How what stands well or not is coloured."""
 
-MORE = "every chapter: the report, `pyrometer show {run}`, or --full; a finding: `pyrometer rule CODE`"
-
 
 def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
     """Render a stored document, whole.
@@ -70,17 +70,24 @@ def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
     return _laid_out(tell_stored(kind, document))
 
 
-def view(document: Document, *, brief: bool = True) -> RenderableType:
-    """What a verb prints: the short answer or all, and where it is kept."""
-    told = tell(document)
+def view(document: Document, *, brief: bool = True, page: str | None = None) -> RenderableType:
+    """What a verb prints: the short answer or all, and where it is kept.
+
+    Args:
+        document: what it found.
+        brief: only what fits a screen, of kinds that have more.
+        page: where its page was written, if it was.
+    """
+    answer = short_answer(document, page) if brief else None
+    if answer is not None:
+        return Screen(answer)
     kept: list[tuple[str, RenderableType]] = []
-    if isinstance(document, CheckDocument) and document.report_path is not None:
-        kept.append(("Report", Text(document.report_path)))
+    report = page or (document.report_path if isinstance(document, CheckDocument) else None)
+    if report is not None:
+        kept.append(("Report", Text(report)))
     if document.run_id is not None:
-        more = brief and isinstance(document, CheckDocument)
         kept.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
-        kept += [("", Text(MORE.format(run=document.run_id), style="dim"))] if more else []
-    return _laid_out(told.in_brief() if brief else told, kept, brief=brief)
+    return _laid_out(tell(document), kept)
 
 
 def frame_view(frame: pl.DataFrame) -> RenderableType:
@@ -97,16 +104,14 @@ def what_if_view(what_if: WhatIf) -> RenderableType:
     return _laid_out(Told(answer, [Chapter("note", "", notes)]))
 
 
-def _laid_out(
-    told: Told, kept: Sequence[tuple[str, RenderableType]] = (), *, brief: bool = False
-) -> RenderableType:
+def _laid_out(told: Told, kept: Sequence[tuple[str, RenderableType]] = ()) -> RenderableType:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(ratio=1)
     for chapter in told.chapters:
         if any(not isinstance(block, LINES) for block in chapter.blocks):
             grid.add_row()
-        lead = [Text(said, style="dim") for said in ([] if brief and chapter.says else chapter.lead)]
+        lead = [Text(said, style="dim") for said in chapter.lead]
         says = [Text(chapter.says)] if chapter.says else []
         grid.add_row(
             label(chapter),

@@ -2,12 +2,12 @@
 
 No predicted range is better than the step without the place at all, where that was measured. Where the place is what its function is
 there for, the whole function goes with it at best, with its backward pass; and where that function was cut out of the step, both ends
-follow from the experiment.
+follow from the experiment. A range that is known from a trace alone is no better than the trace replayed with its resource free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +23,7 @@ from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
+    from pyrometer.trace.analysis.bounds import Resource
 
 OF_THE_PLACE = frozenset({
     "item-in-hot-loop", "copy-to-host-in-hot-loop", "print-tensor-in-hot-loop", "tensor-as-condition", "synchronize-in-hot-loop",
@@ -53,7 +54,41 @@ OF_THE_LOADER = frozenset({
 """Rules whose advice brings the batches sooner, and does not change the rest of the step."""
 
 
+OF_RESOURCES: Mapping[str, Resource] = {
+    **dict.fromkeys(OF_THE_LOADER, "data"),
+    "host-time-dominates": "host",
+    "launch-bound": "host",
+    "exposed-communication": "communication",
+    "pageable-copies": "copies",
+    "small-host-to-device-copies": "copies",
+    "item-in-hot-loop": "synchronisation",
+}
+"""Rules whose advice changes one resource of a trace, and nothing else."""
+
+
 def bounded(finding: Finding, case: Case) -> Finding:
+    """The same with a range that holds what was measured around its place, and no more than its resource is worth in the trace."""
+    return _replayed(_measured(finding, case), case)
+
+
+def _replayed(finding: Finding, case: Case) -> Finding:
+    """The same, not better than the replay of the trace with its resource free, if all that is known of it is of the trace."""
+    gain, report = finding.advice.gain, case.trace
+    of_trace = bool(finding.links) and all(link.startswith("/trace/") for link in finding.links)
+    resource = OF_RESOURCES.get(finding.name)
+    if report is None or gain is None or gain.ratio_low is None or gain.measured or not of_trace:
+        return finding
+    free = next((tried.free_ratio for tried in report.bounds.resources if tried.resource == resource), 0.0)
+    if free <= gain.ratio_low:
+        return finding
+    low = min(free, 1.0)
+    high = None if gain.ratio_high is None else max(gain.ratio_high, low)
+    told = f"{gain.method}; at best the trace replayed with {resource} free"
+    gain = msgspec.structs.replace(gain, ratio_low=low, ratio_high=high, method=told)
+    return msgspec.structs.replace(finding, advice=msgspec.structs.replace(finding.advice, gain=gain))
+
+
+def _measured(finding: Finding, case: Case) -> Finding:
     """The same with a range that holds what was measured of the function around its place."""
     gain, share = finding.advice.gain, finding.cost.share if finding.cost is not None else None
     low = gain.ratio_low if gain is not None else None

@@ -66,10 +66,11 @@ def find_rule(which: str) -> Rule:
     Raises:
         UsageError: there is none; the nearest are named.
     """
-    by_name = {**{rule.code.lower(): rule for rule in rules()}, **{rule.name: rule for rule in rules()}}
-    found = by_name.get(which.lower())
+    key = which.lower()
+    _import_home(key)
+    found = _by_key(_declared.values()).get(key) or _by_key(rules()).get(key)
     if found is None:
-        near = difflib.get_close_matches(which.lower(), by_name, n=3)
+        near = difflib.get_close_matches(key, _by_key(rules()), n=3)
         text = f"; did you mean {', '.join(_shown(one) for one in near)}?" if near else ""
         raise UsageError(f"{which}: no such rule{text}; `pyrometer rule` lists all")
     return found
@@ -105,7 +106,21 @@ def _shown(key: str) -> str:
     return key.upper() if CODE.fullmatch(key.upper()) else key
 
 
-def _import_family(family: str) -> None:
+def _by_key(pool: Iterable[Rule]) -> dict[str, Rule]:
+    return {key: rule for rule in pool for key in (rule.code.lower(), rule.name)}
+
+
+def _import_home(key: str) -> None:
+    """Import what holds a rule of ours with this code or name, whose file is called after it: all rules take a while."""
+    if CODE.fullmatch(key.upper()):
+        _import_family(FAMILIES[key[3]])
+    elif NAME.fullmatch(key):
+        for family in FAMILIES.values():
+            _import_family(family, key.replace("-", "_"))
+
+
+def _import_family(family: str, stem: str | None = None) -> None:
+    """Import the rules of a folder, or the one in the file of this name."""
     try:
         package = import_module(f"pyrometer.rules.{family}")
     except ModuleNotFoundError as error:
@@ -113,7 +128,8 @@ def _import_family(family: str) -> None:
             raise
         return
     for module in pkgutil.iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
+        if stem in {None, module.name}:
+            import_module(f"{package.__name__}.{module.name}")
 
 
 def _load(point: EntryPoint) -> None:

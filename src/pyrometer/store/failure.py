@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from pyrometer.errors import StoreError
+from pyrometer.store.run import DamagedRunError
 
 _ELSEWHERE = "pass --store DIR or --no-store"
 _FULL = f"the disk is full, so nothing was written; free some space, {_ELSEWHERE}"
@@ -35,10 +36,6 @@ _BY_MESSAGE = {
     "unable to open": f"cannot be opened; check that the folder may be written, or {_ELSEWHERE}",
     "disk I/O": f"the disk is full or failing, so nothing was written; {_ELSEWHERE}",
 }
-
-
-class DamagedRunError(StoreError):
-    """A stored run is not what was saved; others can be read."""
 
 
 @contextmanager

@@ -6,12 +6,16 @@ import secrets
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
+from pyrometer.errors import StoreError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
-from pyrometer.store.failure import DamagedRunError
 from pyrometer.store.summary import headline, median_s
 
 _CREATED_AT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+class DamagedRunError(StoreError):
+    """A stored run is not what was saved; others can be read."""
 
 
 class Artifact(Record, frozen=True, kw_only=True):

@@ -34,8 +34,8 @@ from pyrometer.store.artifacts import (
     sync_folder,
     write_artifacts,
 )
-from pyrometer.store.failure import DamagedRunError, store_errors
-from pyrometer.store.run import Pruned, Run, RunSummary, created_at
+from pyrometer.store.failure import store_errors
+from pyrometer.store.run import DamagedRunError, Pruned, Run, RunSummary, created_at
 from pyrometer.store.sqlite import sqlite_engine
 from pyrometer.store.upgrade import upgraded
 

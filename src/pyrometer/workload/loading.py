@@ -23,7 +23,7 @@ from pyrometer.workload.inputs import Arguments
 from pyrometer.workload.output import stdout_to_stderr, without_log
 from pyrometer.workload.state import preserved_process, preserved_rng
 from pyrometer.workload.surroundings import Surroundings, TorchSettings, preserved_surroundings
-from pyrometer.workload.target import Target, nearest
+from pyrometer.workload.target import Target, factories_of, nearest
 from pyrometer.workload.workload import Workload
 
 _ABSENT = object()
@@ -44,8 +44,9 @@ def load_workload(target: Target) -> Workload:
         InputError: the workload was put together wrongly.
     """
     if target.kind == "script":
+        names = factories_of(target.text, Path(target.place)) or f"{target.text}:NAME"
         raise TargetError(
-            f"{target.text}: a script is observed as it runs, not loaded; name a factory: {target.text}:NAME"
+            f"{target.text}: a script is observed as it runs, not loaded; name a factory: {names}"
         )
     if target.kind == "exported":
         return _exported(target)

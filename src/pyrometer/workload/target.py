@@ -26,6 +26,9 @@ from pyrometer.record import Record, doc
 
 Kind = Literal["file", "module", "exported", "script"]
 
+MOST_NAMES = 8
+"""Of the factories of a file, in a message of one line."""
+
 FORMS = "file.py:factory, package.module:factory, an exported program (.pt2), or script.py -- its arguments"
 
 
@@ -83,6 +86,8 @@ def parse_target(text: str, script_args: Sequence[str] = (), *, cwd: Path | None
     if script_args and kind != "script":
         raise TargetError(f"{text}: arguments after -- are for scripts, and this is not one; leave them out")
     place = location if kind == "module" else str(_existing_file(text, directory, location))
+    if kind == "script":
+        _refuse_definitions(text, Path(place))
     spec = TargetSpec(text=text, cwd=str(directory), args=list(script_args))
     return Target(spec=spec, kind=kind, place=place, factory=name)
 
@@ -97,6 +102,16 @@ def entries_of(target: Target) -> tuple[Path, ...]:
 
     path = module_file(target.place, Path(target.spec.cwd))
     return () if path is None else (path,)
+
+
+def factories_of(text: str, path: Path) -> str:
+    """The factories of a file as targets, for a sentence; empty where it has none."""
+    from pyrometer.source.factories import factories, read_tree
+
+    tree = read_tree(path)
+    names = [] if tree is None else factories(tree)
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(f"{text}:{name}" for name in names[:MOST_NAMES]) + more
 
 
 def nearest(name: str, names: Iterable[str], ending: str = "") -> str:
@@ -141,6 +156,16 @@ def _hint(location: str, name: str | None) -> str:
     if name is None and location and all(part.isidentifier() for part in location.split(".")):
         return f" (a module needs the name of a factory: {location}:NAME)"
     return ""
+
+
+def _refuse_definitions(text: str, path: Path) -> None:
+    """A file that only defines things does nothing as a script."""
+    from pyrometer.source.factories import read_tree, runs_something
+
+    tree = read_tree(path)
+    names = factories_of(text, path)
+    if names and tree is not None and not runs_something(tree):
+        raise TargetError(f"{text}: it defines things and runs none of them; name what to run: {names}")
 
 
 def _existing_file(text: str, directory: Path, location: str) -> Path:

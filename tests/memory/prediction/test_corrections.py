@@ -8,22 +8,25 @@ from torch import nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pyrometer.memory.prediction.corrections import CPU_STORAGES, PAGE, CpuStorages
+from pyrometer.memory.prediction.corrections import CPU_DTYPES, CPU_STORAGES, PAGE, CpuStorages
 from pyrometer.memory.private.fake_tensors import fake_mode, without_data
 
 
 class Storages(TorchDispatchMode):
-    """Bytes of the results of the operators in the table, and of losses, in order."""
+    """Bytes of the results of the operators in the tables, and of losses, in order; and their dtypes."""
 
     def __init__(self):
         super().__init__()
         self.found = []
+        self.dtypes = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(tensor, torch.Tensor) and (str(func) in CPU_STORAGES or "loss" in str(func)):
+            known = str(func) in CPU_STORAGES or str(func) in CPU_DTYPES or "loss" in str(func)
+            if isinstance(tensor, torch.Tensor) and known:
                 self.found.append((str(func), tensor.untyped_storage().nbytes()))
+                self.dtypes.append(tensor.dtype)
         return result
 
 
@@ -76,6 +79,12 @@ def layers():
     yield "fold", lambda x: first(nn.Fold((8, 8), 3), x), (columns,)
     low = torch.randn(4, 6, 8, dtype=torch.bfloat16, requires_grad=True)
     yield "norm", lambda x: first(nn.LayerNorm(8), x), (low,)
+    for dtype in (torch.float32, torch.bfloat16):
+        image = torch.randn(2, 8, 6, 6, dtype=dtype, requires_grad=True)
+        yield f"group norm {dtype}", lambda x: first(nn.GroupNorm(4, 8), x), (image,)
+        yield f"group norm alike {dtype}", lambda x: first(nn.GroupNorm(4, 8, dtype=x.dtype), x), (image,)
+    plain = torch.randn(2, 8, 6, 6, dtype=torch.bfloat16, requires_grad=True)
+    yield "group norm without weights", lambda x: first(nn.GroupNorm(4, 8, affine=False), x), (plain,)
 
 
 CASES = [*losses(), *layers()]
@@ -90,6 +99,7 @@ def test_every_result_has_the_storage_of_the_real_one(run, inputs):
     with mode, CpuStorages(), Storages() as storages:
         run(*doubles)
     assert [name for name, _ in storages.found] == [name for name, _ in real.found]
+    assert storages.dtypes == real.dtypes
     # In bfloat16 the LSTM's workspace is met within a page.
     low = inputs[0].dtype == torch.bfloat16 and any("mkldnn" in name for name, _ in storages.found)
     slack = PAGE if low else 0
@@ -103,4 +113,4 @@ def test_every_row_of_the_table_is_reached_by_a_case():
         with Storages() as real:
             run(*inputs)
         reached |= {name for name, _ in real.found}
-    assert set(CPU_STORAGES) <= reached
+    assert set(CPU_STORAGES) | set(CPU_DTYPES) <= reached

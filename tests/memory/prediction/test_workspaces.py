@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 import pyrometer as pm
+from pyrometer.memory.prediction import workspaces
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import record_steps
@@ -115,3 +116,58 @@ def test_sparse_gradients_are_not_copied_because_they_are_watched():
         for allocation in record_steps(work).allocations
         if allocation.origin.operator == "aten.clone.default"
     ]
+
+
+class Diffusing(nn.Module):
+    """A U-Net with group norms, a step down, a step up, and a connection across."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.into = nn.Conv2d(3, width, 3, padding=1)
+        self.norm = nn.GroupNorm(4, width)
+        self.down = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
+        self.middle = nn.Sequential(
+            nn.GroupNorm(4, 2 * width), nn.SiLU(), nn.Conv2d(2 * width, 2 * width, 3, padding=1)
+        )
+        self.up = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
+        self.out = nn.Sequential(nn.GroupNorm(4, 2 * width), nn.SiLU(), nn.Conv2d(2 * width, 3, 3, padding=1))
+
+    def forward(self, x):
+        across = functional.silu(self.norm(self.into(x)))
+        return self.out(torch.cat([self.up(self.middle(self.down(across))), across], 1))
+
+
+@pytest.mark.parametrize("width", [16, 32])
+def test_a_unet_under_autocast(width):
+    model = Diffusing(width)
+    x = torch.randn(4, 3, 32, 32)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        work = pm.Training(model, functional.mse_loss, optimizer, [(x, x)], amp="bfloat16")
+        assert predict_memory(work).tensor_peak_bytes == record_steps(work).peak_bytes
+        assert_close(work)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    ("read", "made", "size", "copies"),
+    [
+        (32, 32, 32, (2, 2)),
+        (256, 64, 16, (1, 1)),
+        (512, 512, 4, (1, 1)),
+        (96, 96, 16, (2, 2)),
+        (32, 128, 16, (2, 1)),
+        (64, 256, 16, (2, 2)),
+    ],
+)
+def test_threads_that_share_channels_out_reduce_no_copies(monkeypatch, read, made, size, copies):
+    # As many as the allocator showed on a processor with AMX, and with ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16.
+    monkeypatch.setattr(workspaces, "_BLOCK", 16)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    source, target = (torch.empty(4, channels, size, size).bfloat16() for channels in (read, made))
+    weight = torch.empty(made, read, 3, 3).bfloat16()
+    in_tiles = workspaces._copies_in_tiles(source, target, weight)
+    assert (in_tiles, workspaces._copies_in_blocks(source, target, weight)) == copies

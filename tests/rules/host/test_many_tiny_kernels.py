@@ -11,7 +11,7 @@ import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.host.many_tiny_kernels import FUSED
+from pyrometer.trace.naming.optimizers import FUSED
 from pyrometer.workload.program.record import OptimizerFact, Program
 
 CODE = "PYR111"
@@ -195,3 +195,21 @@ def test_in_a_file_kernels_of_the_optimizers_own_mark_are_updates(
     assert [finding.advice.lever for finding in told] == ([lever] if lever else [])
     assert all("`fused=True`" in finding.advice.text for finding in told)
     assert all(finding.resource == "launch" for finding in told)
+
+
+def test_in_a_file_the_gain_of_fusing_is_that_of_the_replay(
+    builder: Any, evidence_of: Any, only: Any
+) -> None:
+    for step in range(2):
+        start = step * 70_000
+        builder.annotate(f"ProfilerStep#{step}", start, 70_000)
+        builder.op("aten::mm", start, 30_000)
+        builder.annotate("Optimizer.step#Adam.step", start + 30_000, 39_900)
+        for k in range(3_500):
+            builder.op(("aten::mul_", "aten::addcdiv_")[k % 2], start + 30_050 + k * 11, 8)
+    finding = only(CODE, evidence_of(builder))
+    assert finding.advice.lever == "fused_optimizer"
+    assert "foreach=True" in finding.advice.text
+    update = 39.9 / 70
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - 0.9 * update, abs=0.02)
+    assert finding.advice.gain.ratio_high == pytest.approx(1 - 0.59 * update, abs=0.02)

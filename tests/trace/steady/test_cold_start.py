@@ -61,6 +61,54 @@ def test_the_first_launch_of_a_kernel_is_compared_with_the_median(builder, call)
     assert all(ratio > 0.5 for ratio in launch)
 
 
+def test_a_library_that_starts_within_an_operator_is_left_out(builder):
+    builder.op("aten::cudnn_convolution", 0, 300 * MS)
+    builder.launch("conv", 299.9 * MS, 300 * MS, 80)
+    at = work(builder, 300.1 * MS)
+    for i in range(40):
+        builder.op("aten::cudnn_convolution", at + i * 100, 60)
+        builder.launch("conv", at + i * 100 + 10, at + i * 100 + 20, 80)
+    report = report_rank(builder.read())
+    (left,) = report.left_out
+    assert (left.reason, left.name, left.count) == ("first_call", "aten::cudnn_convolution", 1)
+    assert left.span_ns == pytest.approx(300e6, rel=0.001)
+    assert report.device_busy_ns / report.span_ns > 0.75
+
+
+def first_products(builder, shapes, times_ms):
+    """Products on the host of these shapes, as long as these times, in this order."""
+    at = 0.0
+    for shape, took in zip(shapes, times_ms, strict=True):
+        builder.op("aten::mm", at, took * MS, **{"Input Dims": [[shape, shape], [shape, shape]]})
+        builder.op("aten::add", at + took * MS, 20)
+        at += took * MS + 30
+    return [left.name for left in steady(builder.read()).left_out]
+
+
+def test_on_the_host_a_first_call_is_compared_with_calls_of_its_shapes(builder):
+    assert first_products(builder, [64] * 20, [80, *[0.05] * 19]) == ["aten::mm"]
+
+
+def test_a_product_of_more_is_no_first_call(builder):
+    assert first_products(builder, [4096, *[64] * 19], [80, *[0.05] * 19]) == []
+
+
+def test_a_slow_operator_later_on_is_no_first_call(builder):
+    assert first_products(builder, [64] * 20, [*[0.05] * 10, 80, *[0.05] * 9]) == []
+
+
+def test_a_first_operator_beside_work_of_a_device_stays(builder):
+    builder.op("aten::mm", 0, 60)
+    builder.launch("gemm", 10, 20, 100 * MS)
+    builder.op("aten::cudnn_convolution", 100, 90 * MS)
+    builder.launch("conv", 89 * MS, 100.1 * MS, 80)
+    at = work(builder, 101 * MS)
+    for i in range(10):
+        builder.op("aten::cudnn_convolution", at + i * 100, 60)
+        builder.launch("conv", at + i * 100 + 10, at + i * 100 + 20, 80)
+    assert steady(builder.read()).left_out == ()
+
+
 def test_a_single_call_far_above_the_median_of_its_name_is_left_out_wherever_it_is(builder):
     at = 0.0
     for i in range(30):

@@ -49,6 +49,9 @@ class SteppedClock:
     def queued_ns(self):
         return 0
 
+    def all_queued_ns(self):
+        return 0
+
     def cpu_ns(self):
         return self.now_ns
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pyrometer.record import from_json, to_json
-from pyrometer.tuning.shapes import rivals
+from pyrometer.tuning.shapes import precompiling, rivals
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.record import BucketStatistics
 
@@ -49,7 +49,8 @@ def test_where_buckets_lose_another_way_is_recommended_and_said(precompiled):
     assert steps["buckets"] / steps["dynamic"] == pytest.approx(4 / 3)
     assert statistics.recommended == "dynamic"
     (note,) = [note for note in statistics.notes if note.startswith("buckets lose here")]
-    assert note.endswith("(1.33×): use torch.compile(model, dynamic=True) instead")
+    assert note.endswith("use torch.compile(model, dynamic=True) instead; when_slower='switch' does so")
+    assert "(1.33×)" in note
     assert from_json(BucketStatistics, to_json(statistics)) == statistics
 
 
@@ -123,3 +124,55 @@ def test_inputs_of_both_kinds_are_compared_in_inference_mode(models, made_inside
         statistics = runner.precompile(x.clone() if made_inside else x)
     assert [way.failure for way in statistics.ways] == [None] * 4
     assert statistics.num_graphs == 1
+
+
+@pytest.mark.parametrize("best", ["dynamic", "eager", "one_size", "buckets"])
+def test_calls_go_the_way_that_wins_where_that_is_asked_for(precompiled, best):
+    speed = {"buckets": 2.0, "dynamic": 2.0, "eager": 2.0, "one_size": 2.0} | {best: 1.0}
+    runner, statistics = precompiled(
+        lambda way, size: (
+            speed[way] * (100 if way == "one_size" else size) * 1e-3 if best != "one_size" else speed[way]
+        ),
+        when_slower="switch",
+    )
+    assert statistics.recommended == best
+    x = torch.randn(2, 11, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(runner(x), runner.model(x))
+    after = runner.statistics()
+    assert after.calls == 1
+    assert after.fallback_calls == (best in {"dynamic", "eager"})
+    assert after.num_graphs == (1 if best == "one_size" else statistics.num_graphs)
+    assert any("as is done" in note for note in after.notes) == (best != "buckets")
+
+
+def test_without_being_asked_buckets_go_on_although_they_lose(precompiled):
+    speed = {"buckets": 4.0, "dynamic": 3.0, "eager": 3.7, "one_size": 11.0}
+    runner, _ = precompiled(lambda way, size: speed[way] * size * 1e-3)
+    with torch.no_grad():
+        runner(torch.randn(2, 11, 4))
+    assert runner.statistics().fallback_calls == 0
+
+
+def test_how_many_calls_are_expected_decides_how_many_graphs_pay(precompiled, monkeypatch):
+    monkeypatch.setattr(
+        precompiling, "cost_by_time", lambda *_: (lambda size: size * 1e-3, 20.0)
+    )  # compiling takes 20 s, a step a millisecond per place
+    many, _ = precompiled(lambda _way, size: size * 1e-3, expected_calls=1_000_000)
+    few, _ = precompiled(lambda _way, size: size * 1e-3, expected_calls=100)
+    assert len(few.plan.axes[0].edges) == 1 < len(many.plan.axes[0].edges)
+    given, _ = precompiled(lambda _way, size: size * 1e-3, expected_calls=100, compile_cost=0.0)
+    assert len(given.plan.axes[0].edges) > 1
+
+
+def test_the_first_run_tells_what_compiling_takes(monkeypatch):
+    runs = []
+
+    def timed(run, call):
+        runs.append(call[0][0])
+        return run(*call[0]), 5.0 if len(runs) == 1 else 1.0
+
+    monkeypatch.setattr(rivals, "timed", timed)
+    cost, compile_s = rivals.cost_by_time(lambda size: size, lambda size: ((size,), {}), [3, 4, 5])
+    assert compile_s == 4.0
+    assert cost(4) == 1.0

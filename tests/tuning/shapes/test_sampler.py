@@ -134,3 +134,28 @@ def test_lengths_of_any_kind_of_whole_number_are_taken(given):
     ]
     with pytest.raises(InputError, match=r"number 1 is 2\.5"):
         BucketBatchSampler(given([3, 2.5]) if given in {torch.tensor, np.array} else [3, 2.5], batch_size=2)
+
+
+def test_batches_of_a_loader_have_the_lengths_of_the_edges():
+    generator = random.Random(0)
+    lengths = [generator.randint(3, 40) for _ in range(50)]
+    samples = [
+        {"ids": torch.full((size,), size), "x": torch.ones(size, 2), "label": torch.tensor(size)}
+        for size in lengths
+    ]
+    sampler = BucketBatchSampler(lengths, batch_size=4, num_buckets=3, pad_value=-1)
+    batches = list(DataLoader(samples, batch_sampler=sampler, collate_fn=sampler.collate))
+    assert {batch["x"].shape[1] for batch in batches} <= set(sampler.edges)
+    for batch in batches:
+        assert batch["ids"].shape == batch["x"].shape[:2]
+        for row, size in enumerate(batch["label"].tolist()):
+            assert set(batch["ids"][row, :size].tolist()) == {size}
+            assert set(batch["ids"][row, size:].tolist()) <= {-1}
+
+
+def test_samples_without_a_length_or_beyond_the_last_edge_are_refused():
+    sampler = BucketBatchSampler([2, 3], batch_size=2, edges=[4])
+    with pytest.raises(InputError, match="length 5, beyond the last edge, 4"):
+        sampler.collate([torch.ones(5)])
+    with pytest.raises(InputError, match="got int without a tensor"):
+        sampler.collate([3])

@@ -18,6 +18,8 @@ from pyrometer.quantity import Seconds, format_percent, format_seconds, signific
 
 TAIL = 0.95
 NUM_RESAMPLES = 400
+WIDE = 1.25
+"""Upper over lower bound of the ratio from which a difference is told with a caveat."""
 
 
 def conclude(trial: Trial, candidate: int) -> Verdict:
@@ -138,6 +140,13 @@ def _caveats(
             CaveatCode.NOT_STEADY,
             "a side was still warming up when the blocks began",
             "give it a larger --budget",
+        )
+    if decision.outcome in {"faster", "slower"} and decision.high - decision.low > math.log(WIDE):
+        low, high = (significant(math.exp(bound)) for bound in (decision.low, decision.high))
+        yield caveat(
+            CaveatCode.WIDE_INTERVAL,
+            f"the direction is certain, how much is not: the ratio is anywhere from {low} to {high}",
+            f"narrow it with --thorough --budget {max(math.ceil(4 * trial.budget_s), 60)}s, other programs stopped",
         )
     if decision.outcome in {"faster", "slower"} and abs(slot) > abs(decision.estimate):
         yield caveat(

@@ -25,8 +25,9 @@ SMALLEST_EFFECT = 0.02
 class DecisionRule(Record, frozen=True, kw_only=True):
     """How a comparison is decided; fixed before the first block is run.
 
-    The blocks are looked at only at the counts in `looks`, and the error probability is shared equally among the
-    looks (Bonferroni) and among `num_comparisons`, so that stopping early does not inflate false alarms.
+    The blocks are looked at only at the counts in `looks` and when the time is over. The error probability is shared
+    equally among the looks (Bonferroni) and among `num_comparisons`, so that stopping early does not inflate false alarms;
+    when the time is over before all looks were taken, the share of those that were not may still call the sides the same.
     """
 
     confidence: Annotated[float, doc("coverage of the interval over all looks together")] = DEFAULT_CONFIDENCE
@@ -54,6 +55,14 @@ class DecisionRule(Record, frozen=True, kw_only=True):
         """Error probability of one look."""
         return (1 - self.confidence) / (len(self.looks) * self.num_comparisons)
 
+    def alpha_left(self, num_looks: int) -> float:
+        """What so many looks have not spent: the error probability of the last one, when the budget ends.
+
+        >>> round(DecisionRule().alpha_left(0), 6), round(DecisionRule().alpha_left(3), 6)
+        (0.01, 0.0025)
+        """
+        return self.alpha_per_look * max(len(self.looks) - num_looks, 1)
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -72,12 +81,13 @@ class Decision:
     drifting: bool = False
 
 
-def decide(log_ratios: Floats, rule: DecisionRule) -> Decision:
+def decide(log_ratios: Floats, rule: DecisionRule, alpha_left: float = 0.0) -> Decision:
     """Look at the blocks so far.
 
     `slower` or `faster` when the interval excludes 1 and the estimate exceeds the smallest effect; `same` when the interval
     lies inside the margin; otherwise no outcome yet. A drifting effect loses its first third once; if it drifts
-    still, it is not decided.
+    still, it is not decided. Where this look finds nothing, what earlier ones have left may find the sides the same, but
+    never apart.
 
     >>> rng = np.random.default_rng(1)
     >>> decide(rng.normal(math.log(1.10), 0.02, 40), DecisionRule()).outcome
@@ -92,6 +102,10 @@ def decide(log_ratios: Floats, rule: DecisionRule) -> Decision:
     blocks = merged(blocks)
     estimate, low, high = hodges_lehmann(blocks, rule.alpha_per_look)
     outcome = None if drifting else outcome_of(estimate, low, high, rule)
+    if outcome is None and not drifting and alpha_left > rule.alpha_per_look:
+        _, nearer_low, nearer_high = hodges_lehmann(blocks, alpha_left)
+        if outcome_of(estimate, nearer_low, nearer_high, rule) == "same":
+            return Decision("same", estimate, nearer_low, nearer_high, len(blocks))
     return Decision(outcome, estimate, low, high, len(blocks), drifting)
 
 

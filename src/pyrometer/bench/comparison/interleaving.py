@@ -27,18 +27,23 @@ MIN_CALLS, MAX_CALLS = 5, 20
 BUSY = 0.7
 ALIKE = 1.15
 FEWEST_CALLS = 6
-DIFFERENT = 0.02
+DIFFERENT = 0.005
 WARMUP_CALLS = 10
 ISOLATED_BATCHES = 10
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Times of a few calls in a row of one side."""
+    """Times of a few calls in a row of one side.
+
+    Attributes:
+        cpu_s: CPU time per call, all threads.
+        demand: CPUs that it used or queued for, on average; 0 where nobody looked.
+    """
 
     times_s: tuple[Seconds, ...]
     cpu_s: Seconds
-    queued_s: Seconds = 0.0
+    demand: float = 0.0
 
     def value(self, metric: Metric) -> Seconds:
         """The batch in one number: mean CPU time per call, or the fastest call."""
@@ -54,12 +59,11 @@ class Side:
     clock: Clock
     first_call_s: Seconds = 0.0
     warmup_s: list[Seconds] = field(default_factory=list)
-    warmup_cpu_s: list[Seconds] = field(default_factory=list)
-    warmup_queued_s: list[Seconds] = field(default_factory=list)
+    warmup_demand: list[float] = field(default_factory=list)
     num_calls: int = 0
 
-    def batch(self, num_calls: int) -> Batch:
-        """Run and time `num_calls` steps.
+    def batch(self, num_calls: int, *, watched: bool = False) -> Batch:
+        """Run and time `num_calls` steps; where they are watched, also what they queue for.
 
         Raises:
             UserProgramError: a step raised; names the side.
@@ -72,14 +76,16 @@ class Side:
             prepared = [session.prepare() for _ in range(num_calls)]
             clock.synchronize()
             with paused_gc():
-                queued_start, cpu_start = clock.queued_ns(), clock.cpu_ns()
+                queued_start = clock.all_queued_ns() if watched else 0
+                span_start, cpu_start = clock.host_ns(), clock.cpu_ns()
                 for arguments in prepared:
                     start = mark()
                     step(arguments)
                     marks.append((start, mark()))
                 clock.synchronize()
                 cpu_ns = clock.cpu_ns() - cpu_start
-                queued_ns = clock.queued_ns() - queued_start
+                span_ns = clock.host_ns() - span_start
+                queued_ns = max(clock.all_queued_ns() - queued_start, 0) if watched else 0
         except PyrometerError:
             raise
         except (Exception, SystemExit) as error:
@@ -87,14 +93,14 @@ class Side:
             raise UserProgramError(f"{self.name}: {failure}") from error
         self.num_calls += num_calls
         times_s = tuple(clock.between(s, e) for s, e in marks)
-        return Batch(times_s, cpu_ns * 1e-9 / num_calls, queued_ns * 1e-9)
+        demand = (cpu_ns + queued_ns) / max(span_ns, 1) if watched else 0.0
+        return Batch(times_s, cpu_ns * 1e-9 / num_calls, demand)
 
     def warm(self) -> None:
         """One more warm-up call."""
-        batch = self.batch(1)
+        batch = self.batch(1, watched=True)
         self.warmup_s.append(batch.times_s[0])
-        self.warmup_cpu_s.append(batch.cpu_s)
-        self.warmup_queued_s.append(batch.queued_s)
+        self.warmup_demand.append(batch.demand)
 
     @property
     def typical_s(self) -> Seconds:
@@ -107,19 +113,14 @@ class Side:
         return len(self.warmup_s) >= WARMUP_CALLS and steady_start(np.asarray(self.warmup_s)) is not None
 
     @property
-    def busy(self) -> float:
-        """CPU time over the fastest wall time without queues for a CPU; below one the program waits for something else."""
-        if not self.warmup_s:
-            return 0.0
-        half = len(self.warmup_s) // 2
-        walls = np.subtract(self.warmup_s[half:], self.warmup_queued_s[half:])
-        return float(np.median(self.warmup_cpu_s[half:])) / max(float(np.min(walls)), 1e-9)
+    def demands(self) -> Floats:
+        """CPUs that each warm-up call used or queued for, the first ones left out."""
+        return np.asarray(self.warmup_demand[min(2, len(self.warmup_demand) // 2) :], dtype=np.float64)
 
     @property
-    def busy_calls(self) -> Floats:
-        """CPU time over wall time without queues of each warm-up call, the first ones left out."""
-        walls = np.subtract(self.warmup_s, self.warmup_queued_s)
-        return (np.asarray(self.warmup_cpu_s) / np.maximum(walls, 1e-9))[min(2, len(walls) // 2) :]
+    def demand(self) -> float:
+        """CPUs that a call uses or queues for, on a crowded machine as on a quiet one; below one the program waits for something else."""
+        return float(np.median(self.demands)) if len(self.demands) else 0.0
 
 
 def warm_up(sides: list[Side], limit_s: Seconds) -> bool:
@@ -170,9 +171,10 @@ def choose_metric(sides: list[Side]) -> tuple[Metric, int]:
     """What to compare and how many calls make a batch; from the warm-up only, before any block.
 
     Device events on a device. On the CPU the fastest of 5 to 20 calls below 3 ms; above, CPU time per call, unless a
-    side waits (loader, sleep, disk) or the sides keep the CPUs differently busy (threads): then wall time again,
-    because there CPU time says nothing about waiting. Threads of one side that wait for a CPU make its calls look
-    differently busy from one to the next: only what the spread of the calls does not explain is a difference.
+    side waits (loader, sleep, disk) or the sides ask for different numbers of CPUs (threads): then wall time again,
+    because there CPU time says nothing about waiting. Queueing for a CPU is no waiting: what a call asks for is the time
+    its threads ran or queued, over its length. Threads that wait for each other on a crowded machine spread that from
+    call to call: only what the spread does not explain is a difference.
     """
     typical = max(side.typical_s for side in sides)
     calls = (
@@ -184,17 +186,21 @@ def choose_metric(sides: list[Side]) -> tuple[Metric, int]:
         return "device", calls
     if typical < SHORT_CALL_S:
         return "wall_min", calls
-    if min(side.busy for side in sides) >= BUSY and all(_alike(sides[0], side) for side in sides[1:]):
+    if min(side.demand for side in sides) >= BUSY and all(_alike(sides[0], side) for side in sides[1:]):
         return "cpu", 1
     return "wall_min", 3 if typical < 0.1 else 1
 
 
 def _alike(baseline: Side, candidate: Side) -> bool:
-    """Whether two sides keep the CPUs busy alike, or differ by no more than their own calls do (Mann-Whitney)."""
-    low, high = sorted([baseline.busy, candidate.busy])
-    if high <= ALIKE * low:
-        return True
-    calls = [baseline.busy_calls, candidate.busy_calls]
+    """Whether two sides ask for as many CPUs, or differ by no more than their own calls do (Mann-Whitney)."""
+    for typical in (
+        np.median,
+        np.max,
+    ):  # of the calls that were disturbed least, where most wait for each other
+        low, high = sorted(float(typical(side.demands)) for side in (baseline, candidate))
+        if high <= ALIKE * low:
+            return True
+    calls = [baseline.demands, candidate.demands]
     if min(map(len, calls)) < FEWEST_CALLS:
         return False
     from scipy import stats  # slow to import

@@ -108,6 +108,7 @@ class Trial:
             self.doubts = require_genuine(self.sides)
         metric, calls = choose_metric(self.sides)
         self.blocks = Blocks(self.sides, metric, calls, self.seed)
+        self._num_looks = 0
         self._blocks_started_s = self._now_s()
         try:
             self._run_blocks()
@@ -116,7 +117,8 @@ class Trial:
                 raise
             self.interrupted = True
         self.blocks_s = self._now_s() - self._blocks_started_s
-        self._look()
+        # When the budget ends has nothing to do with which side is ahead; when somebody interrupts it may have.
+        self._look(0.0 if self.interrupted else self.rule.alpha_left(self._num_looks))
         if metric == "device" and not self.interrupted:
             try:
                 self.isolated = {i: self.blocks.isolated(i) for i in range(1, len(self.sides))}
@@ -139,6 +141,7 @@ class Trial:
                 if self.progress is not None:
                     self.progress(min(self._spent_s / self.budget_s, 1.0), f"block {len(self.blocks.rows)}")
             self._look()
+            self._num_looks += 1
             if all(decision.outcome for decision in self.decisions.values()):
                 return
 
@@ -149,8 +152,8 @@ class Trial:
             return False
         return self._spent_s + (self._now_s() - self._blocks_started_s) / done > self.budget_s
 
-    def _look(self) -> None:
+    def _look(self, alpha_left: float = 0.0) -> None:
         for candidate in range(1, len(self.sides)):
             earlier = self.decisions.get(candidate)
             if earlier is None or earlier.outcome is None:
-                self.decisions[candidate] = decide(self.blocks.log_ratios(candidate), self.rule)
+                self.decisions[candidate] = decide(self.blocks.log_ratios(candidate), self.rule, alpha_left)

@@ -2,7 +2,8 @@
 
 A fake tensor's storage is as large as its shape needs. A few kernels return more: a loss that was reduced in place
 keeps all of its unreduced values, and oneDNN's LSTM keeps a workspace for the backward pass. The table says how many
-bytes; each row was found by comparing fake with real results over many operators, and is tested against the real one.
+bytes. Where precisions are mixed, some return other dtypes than fake ones do. Each row was found by comparing fake with real
+results over many operators, and is tested against the real one.
 """
 
 from __future__ import annotations
@@ -39,19 +40,6 @@ def _reduced(reduction_at: int) -> Row:
 def _column_sums(args: Sequence[Any], results: Sequence[torch.Tensor]) -> dict[int, Bytes]:
     """`fold`: the result begins as large as the columns, and keeps that storage."""
     return {0: max(_nbytes(args[0]), _nbytes(results[0]))}
-
-
-def _norm_statistics(_args: Sequence[Any], results: Sequence[torch.Tensor]) -> dict[int, Bytes]:
-    """Mean and deviation of low-precision inputs with float32 weights are float32."""
-    return (
-        {
-            at: results[at].numel() * 4
-            for at in (1, 2)
-            if results[at].numel() and results[at].element_size() < 4
-        }
-        if (_args[2] is not None and _args[2].dtype == torch.float32)
-        else {}
-    )
 
 
 def _lstm_workspace(args: Sequence[Any], _results: Sequence[torch.Tensor]) -> dict[int, Bytes]:
@@ -96,13 +84,36 @@ CPU_STORAGES: dict[str, Row] = {
     "aten.soft_margin_loss.default": _reduced(2),
     "aten.binary_cross_entropy.default": _reduced(3),
     "aten.col2im.default": _column_sums,
-    "aten.native_layer_norm.default": _norm_statistics,
     "aten.mkldnn_rnn_layer.default": _lstm_workspace,
 }
 
 
+def _statistics(weight_at: int) -> Callable[[Sequence[Any]], dict[int, torch.dtype]]:
+    """Mean and deviation of low-precision inputs with float32 weights are float32."""
+
+    def row(args: Sequence[Any]) -> dict[int, torch.dtype]:
+        weight = args[weight_at]
+        mixed = weight is not None and weight.dtype == torch.float32 != args[0].dtype
+        return {1: torch.float32, 2: torch.float32} if mixed else {}
+
+    return row
+
+
+def _group_norm_backward(args: Sequence[Any]) -> dict[int, torch.dtype]:
+    """The gradient of the input is as precise as that input."""
+    return {0: args[1].dtype}
+
+
+CPU_DTYPES: dict[str, Callable[[Sequence[Any]], dict[int, torch.dtype]]] = {
+    "aten.native_layer_norm.default": _statistics(2),
+    "aten.native_group_norm.default": _statistics(1),
+    "aten.native_group_norm_backward.default": _group_norm_backward,
+}
+"""Where kernels mix precisions, as under autocast: the dtypes that they return, where a fake result has another."""
+
+
 class CpuStorages(DispatchMode):
-    """Give results without data the storages that the kernels of the CPU would have returned.
+    """Give results without data the storages and dtypes that the kernels of the CPU would have returned.
 
     It stands between the recorder, which sees what leaves here, and the mode that makes fake tensors.
     """
@@ -112,6 +123,13 @@ class CpuStorages(DispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
+        dtypes = CPU_DTYPES.get(str(func))
+        if dtypes is not None and args[0].device.type == "cpu":
+            wanted = dtypes(args)
+            result = tuple(
+                tensor if tensor is None else tensor.to(wanted.get(at, tensor.dtype))
+                for at, tensor in enumerate(result)
+            )
         row = CPU_STORAGES.get(str(func))
         if row is not None:
             results = (result,) if isinstance(result, torch.Tensor) else tuple(result)

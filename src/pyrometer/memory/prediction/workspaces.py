@@ -5,6 +5,7 @@ Fitted to what the allocator noted on torch 2.13 with oneDNN; without such a row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,9 @@ _HALF = 8
 
 _GRAD_OUTPUT = 10
 """Which argument of the LSTM's backward pass is the gradient of its output."""
+
+_TILE_BYTES = 20 << 10
+"""What the weights' gradient takes for tiles, beside the parts that grow."""
 
 _FIXED = 4664
 """What every LSTM layer takes beside the parts that grow."""
@@ -151,7 +155,7 @@ def _backward(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
     else:
         first = blocks.spread(grad, inputs, strided=max(steps[:rank]) > 1)
     for_weight = blocks.read_again(source) + blocks.whole(target) + blocks.source_weight()
-    for_weight += _reduction(grad, inputs, weight)
+    for_weight += _reduction(source, target, weight, groups)
     for_weight += _nbytes(inputs) if wants_input else 0
     return max(0, max(first, for_weight) - sum(_nbytes(result) for result in results))
 
@@ -259,12 +263,58 @@ def _columns(wide: torch.Tensor, weight: torch.Tensor, places: torch.Tensor, *, 
     return _nbytes(wide) // wide.shape[2:].numel() * patch * places.shape[2:].numel()
 
 
-def _reduction(grad: torch.Tensor, inputs: torch.Tensor, weight: torch.Tensor) -> Bytes:
-    """In low precision: the weights' gradient in float32, and both operands of one sample transposed, for each thread."""
-    if inputs.element_size() == 4:
+def _reduction(source: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, groups: int) -> Bytes:
+    """In low precision: the weights' gradient in float32, and both operands of one sample transposed.
+
+    Threads that share samples out have such buffers each; those that share channels out have them in common.
+    """
+    if source.element_size() == 4:
         return 0
-    sample = (_nbytes(inputs) + _nbytes(grad)) // inputs.shape[0]
-    return torch.get_num_threads() * (weight.numel() * 4 + sample * 17 // 16)
+    threads, tiles = torch.get_num_threads(), computes_in_tiles()
+    samples = source.shape[0]
+    read, made = (_nbytes(tensor) // samples * 17 // 16 for tensor in (source, target))
+    copies = threads
+    if groups == 1:
+        copies = (
+            _copies_in_tiles(source, target, weight) if tiles else _copies_in_blocks(source, target, weight)
+        )
+    # In tiles, the next part of the input is transposed while one is multiplied.
+    return copies * (weight.numel() * 4 + read * (2 if tiles else 1) + made) + (_TILE_BYTES if tiles else 0)
+
+
+def _copies_in_tiles(source: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> int:
+    """Among how many threads samples are shared out where AMX multiplies; measured, oneDNN does not tell."""
+    threads, read, made = torch.get_num_threads(), source.shape[1], target.shape[1]
+    in_reach = read >= made or weight.numel() * 4 > _nbytes(source) + _nbytes(target)
+    blocks = -(-read // _BLOCK)
+    parts = blocks // 2 if blocks % 2 == 0 else blocks
+    return threads // math.gcd(parts, threads) if in_reach else threads
+
+
+def _copies_in_blocks(source: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> int:
+    """The same without tiles: of all ways to share out samples and channels the one that oneDNN takes to touch least.
+
+    After `balance` of its `jit_avx512_core_bf16_bwd_weights` kernel, where parts are of 16 channels.
+    """
+    threads, samples = torch.get_num_threads(), source.shape[0]
+    reads, makes = (-(-tensor.shape[1] // _BLOCK) for tensor in (source, target))
+    spread = (_nbytes(source) + _nbytes(target)) / (8 * weight.numel())
+    read = source.numel() * max(reads / makes, 1.0) * (4 if spread < 1 else 1)
+    made = target.numel() * max(makes / reads, 1.0)
+    held = weight.numel() * max(spread, 1.0)
+
+    def touched(ways: tuple[int, int, int]) -> float:
+        sample, first, second = (
+            -(-count // way) / count for count, way in zip((samples, reads, makes), ways, strict=True)
+        )
+        return read * sample * first + made * sample * second + held * first * second
+
+    tried = (
+        (shared, first, threads // shared // first)
+        for shared in range(1, min(threads, samples) + 1)
+        for first in range(1, min(threads // shared, reads) + 1)
+    )
+    return min(tried, key=lambda ways: (touched(ways), ways[0]))[0]
 
 
 _LAYOUTS = {4: torch.channels_last, 5: torch.channels_last_3d}

@@ -15,7 +15,7 @@ def tell(document: BenchDocument) -> Told:
     chapters: list[Chapter] = []
     if m is not None:
         answer = measurement.answer(m)
-        chapters += measurement.split(m.phases)
+        chapters += measurement.split(m)
     chapters += findings.of_document(document)
     chapters += machine(document.environment) if v is None else []
     if v is not None:

@@ -164,7 +164,6 @@ class Chapter(NamedTuple):
     label: str = ""  # where there is no room for the title; the slug where empty
     rank: str = ""  # whose it is, where several ranks have the same chapter
     place: Literal["", "story", "card", "part", "quiet"] = ""  # a part is the heading of what follows
-    is_brief: bool = True  # whether the short answer holds it
 
 
 class Told(NamedTuple):
@@ -172,10 +171,6 @@ class Told(NamedTuple):
 
     answer: Answer
     chapters: Sequence[Chapter]
-
-    def in_brief(self) -> Told:
-        """The short answer."""
-        return self._replace(chapters=[chapter for chapter in self.chapters if chapter.is_brief])
 
 
 def chapter_of(section: Section, pages: str, *charts: Chart, **fields: Any) -> Chapter:

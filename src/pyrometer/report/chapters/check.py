@@ -6,27 +6,22 @@ from pyrometer.report.chapters import compile as of_compile
 from pyrometer.report.chapters import findings, loading, measurement
 from pyrometer.report.chapters import memory as of_memory
 from pyrometer.report.chapters import trace as of_trace
-from pyrometer.report.chapters.chapter import Answer, Chapter, Facts, Told, chapter_of
+from pyrometer.report.chapters.chapter import Answer, Chapter, Facts, Shares, Told, chapter_of
 from pyrometer.report.chapters.surroundings import machine, notes, provenance
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.facts import dataflow as dataflow_facts
 from pyrometer.report.facts import host as host_facts
 from pyrometer.report.facts import loading as loading_facts
+from pyrometer.report.facts import step as of_step
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts.ceilings import ceilings_section
 from pyrometer.report.facts.program import numerics_section, program_section
-
-BRIEF = frozenset({"split", "findings", "machine", "quality", "reading", "notes", "script"})
-"""Chapters of the short answer, in which of each observer only its own answer stands beside them."""
 
 
 def tell(document: CheckDocument) -> Told:
     """The answer, where the step goes, what to do, and then what each observer saw."""
     chapters = [*_first_screen(document), *_observed(document), *_besides(document)]
-    replaces = [
-        chapter._replace(is_brief=chapter.slug in BRIEF or chapter.place == "part") for chapter in chapters
-    ]
-    return Told(_answer(document), replaces + provenance(document, document.environment))
+    return Told(_answer(document), chapters + provenance(document, document.environment))
 
 
 def _answer(document: CheckDocument) -> Answer:
@@ -50,7 +45,7 @@ def _first_screen(document: CheckDocument) -> list[Chapter]:
 
 def _split(document: CheckDocument) -> list[Chapter]:
     m, trace = document.evidence.measurement, document.evidence.trace
-    measured = measurement.split(m.phases) if m is not None else []
+    measured = measurement.split(m) if m is not None else []
     if trace is None:
         return measured
     apart = loading_facts.apart(m, document.evidence.loading)
@@ -59,7 +54,8 @@ def _split(document: CheckDocument) -> list[Chapter]:
             *measured,
             of_trace.split(trace, apart)._replace(slug="traced-split", pages="timeline", place=""),
         ]
-    return [of_trace.split(trace, apart)]
+    parts = Shares(of_step.drawn(document.evidence), "a step", in_all=of_step.in_all(document.evidence))
+    return [of_trace.split(trace, apart, parts if m is not None else None)]
 
 
 def _observed(document: CheckDocument) -> list[Chapter]:

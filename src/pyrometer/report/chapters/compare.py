@@ -11,9 +11,9 @@ from pyrometer.report.chapters.chapter import (
     Told,
 )
 from pyrometer.report.chapters.surroundings import machine, provenance
+from pyrometer.report.documents import CompareDocument
 from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts.layout import Section
-from pyrometer.report.run_documents import CompareDocument
 
 
 def tell(document: CompareDocument) -> Told:

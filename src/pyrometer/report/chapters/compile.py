@@ -79,7 +79,7 @@ def _chapter(section: Section, report: CompileReport, overview: str) -> Chapter:
         chapter = chapter_of(section, "compile")
         return chapter._replace(blocks=[*chapter.blocks, Chart("graphs", report)])
     if section.slug != "compiling":
-        return chapter_of(section, "compile", is_brief=section.slug != "kernels")
+        return chapter_of(section, "compile")
     shares = _phases(report)
     blocks = [Facts(section.facts), *([Shares(shares, "the time that compiling took", "compiling-bar")] if shares else [])]  # fmt: skip
     drawn = Chart("compiling-steps", report, "Inside the compiler", pages="compile")

@@ -30,7 +30,7 @@ def tell(document: MatrixDocument) -> Told:
     heat = Heat(of_matrix.heat_map(matrix), "Speed-up by configuration")
     cells = Rows(of_matrix.main_table(matrix), "Configurations", is_whole=True)
     chapters = [
-        Chapter("heat", "Speed-up over eager float32", [heat], how=how, change=change, is_brief=False),
+        Chapter("heat", "Speed-up over eager float32", [heat], how=how, change=change),
         Chapter("cells", "Every configuration", [cells, Text(of_matrix.LEGEND)]),
         Chapter("tails", "Tails and first calls", [Rows(of_matrix.tail_table(matrix), is_whole=True)]),
         Chapter("costs", "Memory, graphs and numerics", [Rows(of_matrix.cost_table(matrix), is_whole=True)]),

@@ -30,7 +30,7 @@ from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory_peaks
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import Table
+from pyrometer.report.facts.layout import Fact, Table
 
 SPLIT_HOW = "The bar is {}; each part is as wide as its share of it. {}"
 SPLIT_CHANGE = "Another batch size, input shape or machine."
@@ -48,17 +48,18 @@ def answer(m: Measurement, bound: str = "") -> Answer:
     )
 
 
-def split(phases: Sequence[PhaseTime]) -> list[Chapter]:
-    """The phases of a step as parts of it."""
-    if not phases:
+def split(m: Measurement) -> list[Chapter]:
+    """The phases of a step as parts of its median."""
+    if not m.phases:
         return []
     shares = [
-        Share(phase.name, phase.share, f"{format_seconds(phase.mean_s)} on average", slot)
-        for slot, phase in zip(of_measurement.phase_slots(phases), phases, strict=True)
+        Share(phase.name, phase.share, format_seconds(phase.share * m.median_s), slot)
+        for slot, phase in zip(of_measurement.phase_slots(m.phases), m.phases, strict=True)
     ]
+    whole = Fact("in all", format_seconds(m.median_s), "median of the measured steps")
     how = SPLIT_HOW.format("one step", "Work that overlaps counts only where the step waits for it.")
     return [
-        Chapter("split", "Where the step goes", [Shares(shares, "the mean step")], how=how, change=SPLIT_CHANGE, label="Step", place="story")
+        Chapter("split", "Where the step goes", [Shares(shares, "a step", in_all=whole)], how=how, change=SPLIT_CHANGE, label="Step", place="story")
     ]  # fmt: skip
 
 
@@ -81,7 +82,7 @@ def _quality(caveats: Caveats, pages: str) -> Chapter:
 def figures(m: Measurement, profile: MemoryProfile | None = None) -> Chapter:
     """What a reader looks for first."""
     facts = memory_peaks.headline_figure(of_measurement.top_figures(m), profile)
-    return Chapter("figures", "Figures", [Figures(facts)], place="quiet", is_brief=False)
+    return Chapter("figures", "Figures", [Figures(facts)], place="quiet")
 
 
 def chapters(m: Measurement, shares: Table | None = None) -> list[Chapter]:
@@ -144,7 +145,7 @@ def _phases(phases: Sequence[PhaseTime], shares: Table | None) -> Chapter:
         "above. Work that overlaps, such as loading in other processes, counts only where the step waits for it."
     )
     change = "Another batch size, input shape or number of loader workers moves the shares; compare like with like."
-    return Chapter("phases", "Phases", blocks, "quality", how=how, change=change, is_brief=False)
+    return Chapter("phases", "Phases", blocks, "quality", how=how, change=change)
 
 
 def _memory(m: Measurement) -> list[Chapter]:

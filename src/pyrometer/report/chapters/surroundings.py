@@ -31,7 +31,6 @@ def provenance(
             [Facts(provenance_facts)],
             "environment",
             label="Origin",
-            is_brief=False,
         )
     ]
     if environment is None:
@@ -43,7 +42,7 @@ def provenance(
         Rows(settings, "Settings", folded),
     ]
     return [
-        Chapter("environment", "Environment", blocks, "environment", label="System", is_brief=False),
+        Chapter("environment", "Environment", blocks, "environment", label="System"),
         *chapters,
     ]
 

@@ -45,12 +45,14 @@ DISTORTS = (
     "Times are traced, which makes them longer, some parts more than others; steps count from their start to their end."
 )  # fmt: skip
 
+DIVIDED = "Times are scaled to the measured median; the profiler, under which the shares were taken, lengthens some parts more than others."
+
 
 def tell(document: TraceDocument) -> Told:
     """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
     answer = Answer(of_trace.headline(document), of_trace.subtitle(document))
     told = [*findings.of_document(document), *machine(document.environment, "Recorded on")]
-    told += [chapter._replace(is_brief=False) for chapter in findings.reading(document.diagnosis.reading)]
+    told += findings.reading(document.diagnosis.reading)
     parts = of_trace.parts(document, most_ranks=MOST_RANKS)
     leads = next((part for part in parts if part.report is not None), None)
     for part in parts:
@@ -67,23 +69,26 @@ def tell(document: TraceDocument) -> Told:
         if part.title:
             pages = dict.fromkeys(page for chapter in chapters for page in chapter.pages.split())
             told.append(Chapter(f"rank-{whose}", part.title, pages=" ".join(pages), rank=whose, place="part"))
-        told += [
-            chapter._replace(is_brief=chapter.is_brief and (part is leads or part is parts[0]))
-            for chapter in chapters
-        ]
+        told += chapters
     return Told(answer, told + provenance(document, document.environment))
 
 
-def split(report: RankReport, apart: str) -> Chapter:
-    """Where a traced step goes; `apart` is what is measured of its data without the profiler."""
+def split(report: RankReport, apart: str, measured: Shares | None = None) -> Chapter:
+    """Where a step goes.
+
+    Args:
+        report: which divides it.
+        apart: what is measured of its data without the profiler.
+        measured: its parts on the clock of a measurement; without it they are on that of the trace.
+    """
     steps = len(report.steps)
-    whole = f"{steps:,} traced steps together" if steps > 1 else "one step"
+    whole = f"one step, divided as {steps:,} traced steps were" if steps > 1 else "one step"
     return Chapter(
         "split",
         "Where the step goes",
-        [_shares(report), Chart("over-time", report, OVER_TIME, pages="timeline"), *([Text(apart)] if apart else [])],
+        [measured or _shares(report), Chart("over-time", report, OVER_TIME, pages="timeline"), *([Text(apart)] if apart else [])],
         "overview timeline",
-        how=SPLIT_HOW.format(whole, DISTORTS),
+        how=SPLIT_HOW.format(whole, DISTORTS if measured is None else DIVIDED),
         change=SPLIT_CHANGE,
         label="Step",
         place="story",
@@ -114,18 +119,17 @@ def pages_of(slug: str, *, alone: bool = False, leads: bool = True) -> str:
 
 
 def _chapter(section: Section, report: RankReport | None, pages: str, rank: str = "") -> Chapter:
-    chapter = chapter_of(section, pages, rank=rank, is_brief=section.slug not in of_rank.DRAWN)
+    chapter = chapter_of(section, pages, rank=rank)
     if report is None:
         return chapter
     if section.slug == "breakdown":
         blocks: list[Block] = [_shares(report), Chart("over-time", report, OVER_TIME)]
         return chapter._replace(blocks=blocks)
     if section.slug in {"roofline", "tree"}:
-        return chapter_of(section, pages, Chart(section.slug, report), rank=rank, is_brief=chapter.is_brief)
+        return chapter_of(section, pages, Chart(section.slug, report), rank=rank)
     return chapter
 
 
 def _shares(report: RankReport) -> Shares:
-    return Shares(
-        trace_words.part_shares(report.breakdown_ns), "the traced time", in_all=of_rank.in_all(report)
-    )
+    shares = trace_words.part_shares(report.breakdown_ns, trace_words.typical_ns(report))
+    return Shares(shares, "the traced time", in_all=of_rank.in_all(report))

@@ -9,12 +9,11 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.quantity import counted, format_bytes, format_percent, format_rate, format_seconds, significant
 from pyrometer.report.facts.findings import place_text
 from pyrometer.report.facts.layout import Fact, Section, Table
+from pyrometer.report.facts.run_lines import commit, taken
 from pyrometer.report.facts.trace_words import PART_NAMES
 from pyrometer.rules.finding import Finding
 from pyrometer.store.changes import Amount, RunChanges
-from pyrometer.store.commit import short_commit
 from pyrometer.store.comparison import Comparison
-from pyrometer.store.run import RunSummary, created_at
 from pyrometer.workload.naming import told_apart
 
 SAME = 0.005
@@ -184,16 +183,6 @@ def _without_changes(table: Table) -> Table:
     if table.columns[-1] != "change":
         return table
     return Table(table.columns[:-1], [row[:-1] for row in table.rows])
-
-
-def taken(run: RunSummary) -> str:
-    """When a run was made, in the reader's time zone."""
-    return f"{created_at(run).astimezone():%Y-%m-%d %H:%M}"
-
-
-def commit(run: RunSummary) -> str:
-    """The commit of a run as people abbreviate it; `+` stands for changes on top of it."""
-    return short_commit(run.commit_sha, run.dirty)
 
 
 def _named(parts: Sequence[Amount]) -> list[Amount]:

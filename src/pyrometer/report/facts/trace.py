@@ -21,6 +21,7 @@ from pyrometer.report.facts.trace_words import (
     place,
     short,
     short_path,
+    typical_ns,
     widest_parts,
 )
 from pyrometer.trace.analysis.recoverable import Recoverable
@@ -120,10 +121,10 @@ def _trust(report: RankReport) -> Section:
 
 
 def in_all(report: RankReport) -> Fact:
-    """How much time the parts of the bar are of."""
+    """How much time the parts of the bar add up to."""
     num_steps = len(report.steps)
-    whole = f"{counted(num_steps, 'step')}{' together' if num_steps > 1 else ''}" if num_steps else ""
-    return Fact("in all", ns(report.breakdown_ns.total_ns), whole)
+    whole = f"median of {counted(num_steps, 'traced step')}" if num_steps else ""
+    return Fact("in all", ns(typical_ns(report)), whole)
 
 
 def _where_to(report: RankReport) -> Section:
@@ -133,7 +134,7 @@ def _where_to(report: RankReport) -> Section:
         [in_all(report)],
         None,
         "Every moment of the span counts once: first what a device does, then, while all devices are idle, what the "
-        "host does. The parts sum to the span to the nanosecond.",
+        "host does. The shares are of the whole span; times are those of one step.",
         "The profiler slows the host more than the device: shares of host time are upper bounds.",
     )
 

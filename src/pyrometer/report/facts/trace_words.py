@@ -175,12 +175,14 @@ def short_path(path: str) -> str:
     return path if len(parts) <= 3 else "…/" + "/".join(parts[-2:])
 
 
-def part_shares(parts: Parts) -> list[Share]:
-    """The parts that are not empty, in the order in which they are drawn."""
+def part_shares(parts: Parts, whole_ns: float) -> list[Share]:
+    """The parts that are not empty, in the order in which they are drawn, as times that add up to `whole_ns`."""
     total = parts.total_ns
     found = [(name, getattr(parts, name)) for name in PART_SLOTS]
     return [
-        Share(PART_NAMES[name], value / total, ns(value), PART_SLOTS[name]) for name, value in found if value
+        Share(PART_NAMES[name], value / total, ns(value / total * whole_ns), PART_SLOTS[name])
+        for name, value in found
+        if value
     ]
 
 
@@ -192,6 +194,12 @@ def widest_parts(sums_ns: Mapping[str, int]) -> list[str]:
     """
     held = sorted((name for name, ns in sums_ns.items() if ns), key=lambda name: -sums_ns[name])[:MOST_PARTS]
     return [name for name in PART_SLOTS if name in held]
+
+
+def typical_ns(report: RankReport) -> float:
+    """How long a step of a trace takes; all that was traced, where no step is marked or the marks outlast the work."""
+    typical = median_step(report) if report.steps else 0
+    return typical if 0 < typical <= report.span_ns else report.span_ns
 
 
 def median_step(report: RankReport) -> int:

@@ -37,6 +37,7 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import soak as of_soak
+from pyrometer.report.facts import step as of_step
 from pyrometer.report.facts import surroundings as of_surroundings
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_words
@@ -117,7 +118,7 @@ def _matrix(matrix: Matrix) -> Fragment:
 
 
 def _rank(report: RankReport) -> Fragment:
-    shares = trace_words.part_shares(report.breakdown_ns)
+    shares = trace_words.part_shares(report.breakdown_ns, trace_words.typical_ns(report))
     bar = share_bar(shares, "the traced time") if shares else None
     chapters = [
         section for section in of_rank.sections(report) if section.slug in {"operators", "gains", "idle"}
@@ -183,10 +184,10 @@ def _diagnosis(diagnosis: Diagnosis) -> Fragment:
 
 
 def _checkup(document: CheckDocument) -> Fragment:
-    m, trace, findings = document.evidence.measurement, document.evidence.trace, document.diagnosis.findings
+    m, findings = document.evidence.measurement, document.diagnosis.findings
     text = of_measurement.headline(m) if m is not None else "no step was seen"
-    shares = trace_words.part_shares(trace.breakdown_ns) if trace is not None else []
-    bar = share_bar(shares, "the traced time") if shares else None
+    shares = of_step.drawn(document.evidence)
+    bar = share_bar(shares, "a step") if shares else None
     headline = f"{document.target}: {text}"
     return Fragment(headline, of_findings.headline(findings), bar, shares, [_advice(findings)])
 

@@ -36,7 +36,6 @@ No fix is applied: reductions over other shapes and fused kernels may round diff
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,15 +46,18 @@ from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
+from pyrometer.rules.kernels.patterns.updates import SAVED
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, short_ns, told
 from pyrometer.text import one_line
+from pyrometer.trace.naming.optimizers import FUSED, MARK
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.trace.analysis.launches import Dispatch
+    from pyrometer.trace.analysis.recoverable import Recoverable
     from pyrometer.trace.analysis.sequences import Sequence
     from pyrometer.trace.program.call_sites import CallSite
 
@@ -81,11 +83,6 @@ RULE = declare(
 
 MOST_SITES = 3
 MOST_SEQUENCES = 3
-FUSED = frozenset({"Adam", "AdamW", "SGD", "Adagrad"})
-"""Optimizers of torch with an update in one piece. For Adafactor neither `foreach` nor compiling was faster on a CPU core."""
-
-STEP = re.compile(r"Optimizer\.step#(\w+)\.step")
-"""How a trace marks the update."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,8 @@ def explain(case: Case) -> Iterator[Finding]:
         for site in tiny.sites[:MOST_SITES]
     ]
     fusible = _fusible(case)
-    updates = _updates(case, tiny.sites)
+    update = _update(case, tiny)
+    updates = update is not None or _updates(case, tiny.sites)
     if updates and not _can_be_fused(case):
         return
     yield RULE.finding(
@@ -136,20 +134,45 @@ def explain(case: Case) -> Iterator[Finding]:
             share=tiny.share,
             method=tiny.method,
         ),
-        gain=Gain(
-            ratio_low=1 - tiny.share,
-            ratio_high=1 - tiny.sure_share / 2,
-            method="removal of the tiny work; worst case half of it",
-        ),
+        gain=_gain_of_removal(tiny) if update is None else _gain_of_fusing(update),
         lever="fused_optimizer" if updates else "compile",
         confidence="high" if tiny.sites and place.file is not None else "medium",
         advice=(
-            "Most of them update parameters: build the optimizer with `fused=True`."
+            "Most of them update parameters: build the optimizer with `fused=True`, or with `foreach=True` where that is not to be had."
             if updates
             else _advice(place, fusible)
         ),
         rewrite=None,
         resource="optimizer" if updates and tiny.what == "operators" else "launch",
+    )
+
+
+def _gain_of_removal(tiny: Tiny) -> Gain:
+    return Gain(
+        ratio_low=1 - tiny.share,
+        ratio_high=1 - tiny.sure_share / 2,
+        method="removal of the tiny work; worst case half of it",
+    )
+
+
+def _update(case: Case, tiny: Tiny) -> Recoverable | None:
+    """The update tensor by tensor that most of the tiny work belongs to, as the trace's replay tried it."""
+    report = case.trace
+    if report is None:
+        return None
+    update = next((gain for gain in report.recoverable if gain.kind == "update"), None)
+    is_most = update is not None and 2 * update.critical_ns > tiny.share * report.span_ns
+    return update if is_most else None
+
+
+def _gain_of_fusing(update: Recoverable) -> Gain:
+    """The replay took the update to be twice as fast: what fusing saved elsewhere, of twice what that won."""
+    whole = min(1.0, 2 * (1 - update.ratio))
+    best, worst = SAVED[update.name]
+    return Gain(
+        ratio_low=1 - best * whole,
+        ratio_high=1 - worst * whole,
+        method="replay of the trace without most of the update, as fusing saved it on one core",
     )
 
 
@@ -193,7 +216,7 @@ def _can_be_fused(case: Case) -> bool:
     if optimizer is not None:
         return optimizer.type_name in FUSED and not optimizer.fused
     nodes = case.trace.call_tree if case.trace is not None else []
-    named = {mark[1] for node in nodes if (mark := STEP.match(node.name))}
+    named = {mark[1] for node in nodes if (mark := MARK.match(node.name))}
     return not named or bool(named & FUSED)
 
 

@@ -47,7 +47,8 @@ from pyrometer.rules.kernels.patterns.operators import (
     MATRIX_PRODUCTS,
     POINTWISE,
     cost_of,
-    place_of_operator,
+    module_words,
+    place_of_point,
     roof_points,
     shapes_of,
     span_share,
@@ -118,11 +119,11 @@ def explain(case: Case) -> Iterator[Finding]:
             continue
         told += 1
         op = point.op or ""
-        place = place_of_operator(case, op)
+        place = place_of_point(case, point)
         limited = "arithmetic" if point.bound == "compute" else "memory bandwidth"
         yield RULE.finding(
             message=f"{op} on {_shapes(shapes_of(point))} takes {format_percent(share)} of the time and reaches "
-            f"{format_percent(reached, 2)} of what {limited} allows{spoken(place)}.",
+            f"{format_percent(reached, 2)} of what {limited} allows{module_words(case, place) or spoken(place)}.",
             where=place,
             evidence={
                 "share_of_roof": reached,

@@ -143,8 +143,7 @@ def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding
     ):
         return
     yield RULE.finding(
-        message=f"{len(convolutions)} convolutions take {format_percent(share)} of the time, and their channels do not lie side "
-        "by side, as oneDNN wants them.",
+        message=f"{len(convolutions)} convolutions run in NCHW and take {format_percent(share)} of the time; oneDNN prefers channels_last.",
         where=place_of_operator(case, next(op.name for op in trace.top_ops if op.name in CONVOLUTIONS)),
         evidence={"convolutions": len(convolutions), "wide": len(wide), "share": share},
         links=[index for index in [index_of(trace, CONVOLUTIONS)] if index is not None],

@@ -45,6 +45,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of
+from pyrometer.rules.kernels.patterns.updates import SAVED
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
@@ -61,9 +62,6 @@ RULE = declare(
     lever="fused_optimizer",
     limits=(Limit("min_share", 0.05, "a fused update saves nine tenths of the optimizer's time at best"),),
 )
-
-SAVED = {"Adam": (0.9, 0.59), "AdamW": (0.9, 0.59), "SGD": (0.74, 0.25), "Adagrad": (0.7, 0.45)}
-"""Best and worst share of the optimizer's time that fusing saved on one core; of SGD with momentum."""
 
 SAVED_OF_GROUPED = 0.5
 """On a GPU the update is grouped already: fusing saves at most the traffic between its parts, and perhaps nothing."""

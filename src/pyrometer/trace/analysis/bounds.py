@@ -30,7 +30,6 @@ from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, event_classes, path_pieces
 from pyrometer.trace.dependencies.select import scales_of
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.rows import IntArray, mask_of
 from pyrometer.trace.trace import RankTrace
 
@@ -74,6 +73,10 @@ OF_HOSTS: Mapping[Resource, tuple[str, ...]] = {
     "unrecorded": ("untraced",),
 }
 """The same without device work."""
+
+
+OF_KIND: Mapping[Resource, str] = {"synchronisation": "sync", "unrecorded": "gap"}
+"""Resources that are what a kind of change is about; see `pyrometer.trace.dependencies.select.KINDS`."""
 
 
 class FreeResource(Record, frozen=True, kw_only=True):
@@ -185,8 +188,8 @@ def _scales(trace: RankTrace, graph: Graph, resource: Resource, keep: float) -> 
     has_device = len(graph.device) > 0
     if resource == "data" or (resource == "communication" and not has_device):
         return scales_of(trace, "data" if resource == "data" else "collective", None, keep)
-    if resource == "unrecorded":
-        return scales_of(trace, "gap", None, keep)
+    if resource in OF_KIND:
+        return scales_of(trace, OF_KIND[resource], None, keep)
     wanted = (OF_DEVICES if has_device else OF_HOSTS)[resource]
     chosen = np.isin(_classes(trace, graph), [CLASSES.index(name) for name in wanted])
     waits = graph.waits.event
@@ -195,15 +198,4 @@ def _scales(trace: RankTrace, graph: Graph, resource: Resource, keep: float) -> 
     if resource == "host":
         scales.event[waits] = 1.0  # that the host waits is no work of its own
         return Scales(scales.event, gap=keep, launch=keep)
-    if resource == "synchronisation":
-        freed = np.union1d(waits[~np.isin(waits, graph.device.call)], _reading(trace, graph))
-        scales.event[freed] = keep
-        return Scales(scales.event, freed=freed)
     return scales
-
-
-def _reading(trace: RankTrace, graph: Graph) -> IntArray:
-    """Calls that copy to the host and return when the copy has arrived: they wait for all work before it."""
-    to_host = trace.of_kind(Kind.MEMCPY).filter((copy_direction() == "D2H").fill_null(value=False))["event"]
-    call = graph.device.call[np.isin(graph.device.event, to_host.to_numpy())]
-    return np.intersect1d(call[call >= 0], graph.waits.event)

@@ -12,11 +12,12 @@ import polars as pl
 from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.analysis.what_if import METHOD, bases, replayed_span
+from pyrometer.trace.analysis.updates import updates_by_tensor
+from pyrometer.trace.analysis.what_if import METHOD, bases, replayed_span, touched
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import path_pieces
-from pyrometer.trace.dependencies.select import scales_of
+from pyrometer.trace.dependencies.select import scales_of, waits_for_others
 from pyrometer.trace.program.where import where
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
@@ -29,7 +30,9 @@ TRIED = 24
 WORTH = 0.002
 """A gain below this share of the span is left out."""
 SHARED = 0.5
-"""A change that adds less than this share of its gain to those before it is the same gain under another name."""
+"""A change that adds less than this share of its gain to those before it, and of which they shorten as much, is the same gain under another name."""
+ADDS = 0.1
+"""Of its gain what a change must add that shortens other work than those before it."""
 
 OWN = "its own part twice as fast: what runs directly within it, and the device work of that"
 NOTHING = -1
@@ -40,7 +43,9 @@ class Recoverable(Record, frozen=True, kw_only=True):
 
     name: Annotated[str, doc("what is changed")]
     what: Annotated[str, doc("the change in words")]
-    kind: Annotated[str, doc("kernel, op, line, module, copy, call, collective, data, launch or sync")]
+    kind: Annotated[
+        str, doc("kernel, op, line, module, copy, call, collective, data, launch, sync or update")
+    ]
     speedup: Annotated[float | None, doc("how many times faster; null takes no time at all")] = None
     gain_ns: Annotated[int, doc("how much shorter the span would be")]
     added_ns: Annotated[int, doc("what it adds to those above it in the list; these sum to the joint gain")]
@@ -79,7 +84,7 @@ def largest_gains(trace: RankTrace, *, top: int = TOP) -> list[Recoverable]:
     Tried are: every group of waiting calls as if nobody waited; data loading, copies, communication, other runtime
     calls and launch overhead as if free; the kernels, and the own parts of operators and of
     source lines (of modules, where the trace has no stacks), that lie longest on the critical path, as if twice as
-    fast. Host time in which nothing was recorded is not tried: nobody knows what it was. A change whose gain is mostly contained in those above it is left out; see `added_ns`.
+    fast; updates tensor by tensor as if of all tensors at once. Host time in which nothing was recorded is not tried: nobody knows what it was. A change whose gain and work are mostly contained in those above it is left out; see `added_ns`.
 
     Args:
         trace: one rank.
@@ -111,7 +116,8 @@ def _distinct(
         scales = candidate.scales()
         both = joint.least(scales)
         span = replayed_span(graph, both)
-        if reached - span < SHARED * gain:
+        added = reached - span
+        if added < ADDS * gain or (added < SHARED * gain and _is_contained(graph, scales, joint)):
             continue
         ratio = 1 - gain / base[0]
         bare = replayed_span(graph, scales, lags=False) / base[1] if base[1] else ratio
@@ -121,7 +127,7 @@ def _distinct(
             kind=candidate.kind,
             speedup=candidate.speedup,
             gain_ns=gain,
-            added_ns=reached - span,
+            added_ns=added,
             critical_ns=candidate.critical_ns,
             ratio=ratio,
             ratio_low=min(ratio, bare),
@@ -129,6 +135,12 @@ def _distinct(
             where=Place() if candidate.event is None else where(trace, candidate.event),
         )
         joint, reached, given = both, span, given + 1
+
+
+def _is_contained(graph: Graph, scales: Scales, joint: Scales) -> bool:
+    """Whether most of what a change shortens is shortened by others already."""
+    common = Scales(np.maximum(scales.event, joint.event), gap=max(scales.gap, joint.gap))
+    return touched(graph, common) >= SHARED * touched(graph, scales)
 
 
 def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
@@ -165,6 +177,20 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
     ):
         yield from _whole(trace, pieces.filter(pl.col("class") == group), kind, name, what)
     yield from _waiting_groups(trace, graph)
+    yield from _updates(trace, pieces)
+
+
+def _updates(trace: RankTrace, pieces: pl.DataFrame) -> Iterator[Candidate]:
+    what = "of all tensors at once, twice as fast: fused=True, or foreach=True"
+    for update in updates_by_tensor(trace):
+        on_path = int(pieces.filter(pl.col("event").is_in(pl.Series(update.within).implode()))["ns"].sum())
+
+        def scales(within: IntArray = update.within) -> Scales:
+            share = np.ones(trace.events.height)
+            share[within] = 0.5
+            return Scales(share)
+
+        yield Candidate("update", update.optimizer, what, 2.0, on_path, update.longest, scales)
 
 
 def _copies(graph: Graph, own: IntArray) -> IntArray:
@@ -234,18 +260,19 @@ def _whole(trace: RankTrace, part: pl.DataFrame, kind: str, name: str, what: str
 
 
 def _waiting_groups(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
-    """Waiting calls by name and operator; copies are not among them, since they wait for themselves."""
-    rows = np.unique(graph.waits.event[graph.waits.of])
-    rows = rows[~np.isin(rows, graph.device.call)]
-    if not len(rows):
+    """Waiting calls by operator, or by name outside of operators; named after the call that takes longest."""
+    calls = trace.events[waits_for_others(trace, graph)].select("event", "name", "dur_ns", "op")
+    if not calls.height:
         return
-    calls = trace.events[rows].select("event", "name", "dur_ns", "op")
-    calls = calls.with_columns(within=trace.events["name"].gather(calls["op"].cast(pl.UInt32)))
+    within = trace.events["name"].gather(calls["op"].cast(pl.UInt32))
+    longest = pl.col("dur_ns").arg_max()
     groups = (
-        calls.group_by("name", "within")
+        calls.with_columns(within=within)
+        .group_by("within", pl.when(pl.col("op").is_null()).then("name").alias("call"))
         .agg(
+            pl.col("name").get(longest),
             pl.col("dur_ns").sum().alias("sum"),
-            pl.col("event").get(pl.col("dur_ns").arg_max()).alias("longest"),
+            pl.col("event").get(longest).alias("longest"),
             pl.col("event").alias("events"),
         )
         .sort("sum", "name", "within", descending=[True, False, False])

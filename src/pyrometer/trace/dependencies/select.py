@@ -10,6 +10,7 @@ import polars as pl
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.kinds import HOST, Kind, is_kind
+from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
@@ -17,7 +18,7 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_module,
 )
-from pyrometer.trace.rows import Mask
+from pyrometer.trace.rows import IntArray, Mask
 from pyrometer.trace.trace import RankTrace
 
 HOST_KINDS = [kind.value for kind in HOST]
@@ -105,7 +106,19 @@ def _with_subtree(trace: RankTrace, chosen: Mask, *, backward: bool) -> Mask:
 
 def _freed(trace: RankTrace, graph: Graph, named: pl.Expr, scales: Scales, keep: float) -> Scales:
     chosen = _mask(trace, named & (is_blocking_call() | pl.col("kind").is_in(CALL_KINDS)))
-    waits = graph.waits.event
-    freed = waits[chosen[waits] & ~np.isin(waits, graph.device.call)]
+    waits = waits_for_others(trace, graph)
+    freed = waits[chosen[waits]]
     scales.event[freed] = keep
     return Scales(scales.event, freed=freed)
+
+
+def waits_for_others(trace: RankTrace, graph: Graph) -> IntArray:
+    """Calls that wait for work that they did not launch, as rows of `events`.
+
+    A call that copies to the host and returns when the copy has arrived waits for all work before it, and is among them; one
+    that waits for its own copy to a device only is not.
+    """
+    to_host = trace.of_kind(Kind.MEMCPY).filter((copy_direction() == "D2H").fill_null(value=False))["event"]
+    reading = graph.device.call[np.isin(graph.device.event, to_host.to_numpy())]
+    waits = graph.waits.event
+    return waits[~np.isin(waits, graph.device.call) | np.isin(waits, reading)]

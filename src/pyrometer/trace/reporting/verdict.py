@@ -71,6 +71,9 @@ WITHOUT: dict[Resource, str] = {
 WHOLE: dict[str, Bound] = {"data": "data", "collective": "communication"}
 """Gains that are all of a resource: where it bounds, its share has said as much."""
 
+CAUSE: dict[Bound, str] = {"copies": "copy", "synchronisation": "sync", "host": "launch"}
+"""The kind of gain that is of what bounds: where there is one, it is told, and no other."""
+
 HOST_WORK = {
     "host_op": "operators",
     "python": "Python",
@@ -127,6 +130,7 @@ def judge(
         SENTENCES[bound].format(share=format_percent(share)),
         _both(found) if bound == "balanced" else _most(report, bound, busiest),
         _in_the_open(report),
+        _update(report),
     ]
     if bound not in {"unrecorded", "balanced"}:
         promises.append(_promise(report, bound, data_share))
@@ -208,6 +212,16 @@ def _in_the_open(report: RankReport) -> str:
     return f"{time} of communication{per_step} in {counted(calls, 'collective')}, {bare} in the open"
 
 
+def _update(report: RankReport) -> str:
+    """What an optimizer wins that updates tensor by tensor."""
+    gain = next((gain for gain in report.recoverable if gain.kind == "update"), None)
+    if gain is None or not 0 < gain.ratio < WORTH_SAYING:
+        return ""
+    share = format_percent(gain.critical_ns / report.span_ns)
+    faster = f"{significant(1 / gain.ratio)}× faster"
+    return f"{gain.name} updates tensor by tensor, {share}: with fused=True or foreach=True {faster}, if that is twice as fast"
+
+
 def _largest_op(report: RankReport) -> str:
     device = report.num_kernels > 0
     shares = {op.name: op.device_share if device else op.host_share for op in report.top_ops}
@@ -262,12 +276,13 @@ def _in(place: Place | LineTotal) -> str:
 
 def _promise(report: RankReport, bound: Bound, data_share: Ratio | None) -> str:
     """The largest gain from what can be removed and was not told yet; of data the measured one, where there is one."""
-    gains = [
+    gains = [gain for gain in report.recoverable if gain.kind in REMOVABLE and WHOLE.get(gain.kind) != bound]
+    own = [gain for gain in gains if gain.kind == CAUSE.get(bound)]
+    ratios = [
         (gain.ratio if gain.kind != "data" or data_share is None else 1 - data_share, gain.name)
-        for gain in report.recoverable
-        if gain.kind in REMOVABLE and WHOLE.get(gain.kind) != bound
+        for gain in own or gains
     ]
-    ratio, name = min(gains, key=lambda gain: gain[0], default=(1.0, ""))
+    ratio, name = min(ratios, key=lambda gain: gain[0], default=(1.0, ""))
     return f"without {name}, {significant(1 / ratio)}× faster" if 0 < ratio < WORTH_SAYING else ""
 
 

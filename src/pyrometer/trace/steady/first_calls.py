@@ -6,7 +6,8 @@ A call of the runtime or driver counts where no device does anything meanwhile a
 - it sets something up: it neither launches, copies, records nor waits; and such calls come at the start, not in
   at least half of the steps, nor as often in the second half of the launches as in the first.
 
-So does compilation that the profiler saw. Of a call its own usual time stays. In a record of fewer than `FEW_STEPS` steps,
+So do compilation that the profiler saw, and the own time of operators that are called for the first time (`first_operators`).
+Of a call its own usual time stays. In a record of fewer than `FEW_STEPS` steps,
 calls that set something up throughout may be all of a start, or what each step does: nobody knows, and they stay.
 """
 
@@ -19,6 +20,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.rows import Mask
+from pyrometer.trace.steady.first_operators import first_operators
 from pyrometer.trace.steady.left_out import LeftOut, Reason
 from pyrometer.trace.timing.intervals import EMPTY, Intervals, clip, covered, length, merge, subtract, union
 from pyrometer.trace.trace import RankTrace
@@ -51,7 +53,8 @@ class FirstCalls(NamedTuple):
 def first_calls(trace: RankTrace) -> FirstCalls:
     """Find the first calls, and the stretches of time that they take."""
     calls = _calls(trace)
-    slow = pl.concat([_outliers(calls, trace), _set_up(calls), _compilation(trace)]).unique(
+    operators = _chosen(first_operators(trace), "operator")
+    slow = pl.concat([_outliers(calls, trace), _set_up(calls), _compilation(trace), operators]).unique(
         ["name", "start_ns"], keep="first", maintain_order=True
     )
     recurs = _recurs(trace, slow, slow.select(pl.struct("name", "sort").rank("dense") - 1).to_series())
@@ -90,7 +93,7 @@ def _entry(rows: pl.DataFrame, span_ns: int) -> LeftOut:
     return LeftOut(
         reason=rows["reason"][0],
         name=rows["name"][0],
-        count=rows.height,
+        count=rows["event"].n_unique(),
         start_ns=low,
         end_ns=high,
         span_ns=span_ns,
@@ -113,7 +116,15 @@ def _calls(trace: RankTrace) -> pl.DataFrame:
 
 def _chosen(calls: pl.DataFrame, sort: str, reason: Reason = "first_call") -> pl.DataFrame:
     return calls.select(
-        "name", "start_ns", "end_ns", "dur_ns", "usual_ns", "step", sort=pl.lit(sort), reason=pl.lit(reason)
+        "event",
+        "name",
+        "start_ns",
+        "end_ns",
+        "dur_ns",
+        "usual_ns",
+        "step",
+        sort=pl.lit(sort),
+        reason=pl.lit(reason),
     )
 
 

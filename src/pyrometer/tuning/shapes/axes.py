@@ -7,11 +7,10 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from pyrometer.errors import InputError
 from pyrometer.workload.state import inference_mode
@@ -152,26 +151,61 @@ def parameters_of(model: Callable[..., Any]) -> dict[str, Any] | None:
     return {name: parameter.kind for name, parameter in signature.parameters.items()}
 
 
+class Padding(NamedTuple):
+    """What is added to the end of some dimensions of a tensor.
+
+    Attributes:
+        amounts: as `torch.nn.functional.pad` takes them.
+        value: what is added.
+        layout: memory format of the result, which has no gaps; `None` where it comes about by itself.
+        outside: whether inference mode is left for it, see `like_the_tensor`.
+    """
+
+    amounts: list[int]
+    value: float
+    layout: torch.memory_format | None
+    outside: bool
+
+    def apply(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The padded tensor."""
+        if self.layout is None and not self.outside:
+            return torch.constant_pad_nd(tensor, self.amounts, self.value)
+        if self.layout is None and not tensor.requires_grad:
+            with inference_mode(False):
+                return torch.constant_pad_nd(tensor, self.amounts, self.value)
+        with like_the_tensor(tensor):
+            padded = torch.constant_pad_nd(tensor, self.amounts, self.value)
+            return padded.contiguous(memory_format=self.layout or torch.contiguous_format)
+
+
+def padding_of(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> Padding | None:
+    """What makes a tensor dense and at least as large as these sizes; `None` where it is so already.
+
+    The result has the tensor's own memory format, so that equal sizes have equal strides.
+    """
+    amounts = [0] * (2 * tensor.dim())
+    for dim, size in sizes.items():
+        amounts[2 * (tensor.dim() - 1 - dim % tensor.dim()) + 1] = max(size - tensor.shape[dim], 0)
+    layout = _dense_format(tensor)
+    if not any(amounts) and layout is not None:
+        return None
+    outside = torch.is_inference_mode_enabled() and not tensor.is_inference()
+    # From four dimensions on torch may take a tensor that is dense in two formats for the other one.
+    plain = layout is torch.contiguous_format and tensor.dim() < 4
+    return Padding(amounts, value, None if plain else layout or torch.contiguous_format, outside)
+
+
 def fit(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> torch.Tensor:
     """Cut or pad the end of some dimensions; the same tensor when it fits already.
-
-    The result is dense, in the tensor's own memory format, so that equal sizes have equal strides.
 
     >>> fit(torch.ones(1, 2), {1: 4}, 0).tolist(), fit(torch.ones(1, 2), {1: 1}, 0).tolist()
     ([[1.0, 1.0, 0.0, 0.0]], [[1.0]])
     """
-    padding = [0] * (2 * tensor.dim())
     for dim, size in sizes.items():
-        missing = size - tensor.shape[dim]
-        if missing < 0:
+        if tensor.shape[dim] > size:
             tensor = tensor.narrow(dim, 0, size)
-        padding[2 * (tensor.dim() - 1 - dim % tensor.dim()) + 1] = max(missing, 0)
-    layout = _dense_format(tensor)
-    if not any(padding) and layout is not None:
-        return tensor
-    with like_the_tensor(tensor):
-        padded = functional.pad(tensor, padding, value=value)
-        return padded.contiguous(memory_format=layout or torch.contiguous_format)
+    padding = padding_of(tensor, sizes, value)
+    return tensor if padding is None else padding.apply(tensor)
 
 
 def like_the_tensor(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:

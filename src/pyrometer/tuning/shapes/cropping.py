@@ -7,7 +7,7 @@ called and one padded along a single axis, and held against every later check.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -84,22 +84,40 @@ def disputed_size(rules: Iterable[list[CropRule]], near: int, skipped: Container
     return None
 
 
+class Cut(NamedTuple):
+    """Where one dimension of one leaf of an output ends."""
+
+    leaf: int
+    dim: int
+    size: int
+
+
 def crop(output: Any, rules: Iterable[CropRule], sizes: Mapping[str, int]) -> Any:
     """Cut an output back to what belongs to the true sizes; nested outputs keep their form.
 
     >>> crop({"y": torch.arange(4)}, [CropRule(leaf=0, dim=0, axis="n")], {"n": 3})
     {'y': tensor([0, 1, 2])}
     """
-    leaves, nesting = ([output], None) if isinstance(output, torch.Tensor) else pytree.tree_flatten(output)
+    return cut(output, [Cut(rule.leaf, rule.dim, rule.size(sizes[rule.axis])) for rule in rules])
+
+
+def cut(output: Any, cuts: Iterable[Cut]) -> Any:
+    """Cut dimensions of the leaves of an output that are longer; what is cut is dense."""
+    if type(output) is torch.Tensor:
+        whole = output
+        for _, dim, size in cuts:
+            if output.shape[dim] > size:
+                output = output.narrow(dim, 0, size)
+        return output if output is whole else output.contiguous()
+    leaves, nesting = pytree.tree_flatten(output)
     changed: set[int] = set()
-    for rule in rules:
-        wanted = rule.size(sizes[rule.axis])
-        if leaves[rule.leaf].shape[rule.dim] > wanted:
-            leaves[rule.leaf] = leaves[rule.leaf].narrow(rule.dim, 0, wanted)
-            changed.add(rule.leaf)
+    for leaf, dim, size in cuts:
+        if leaves[leaf].shape[dim] > size:
+            leaves[leaf] = leaves[leaf].narrow(dim, 0, size)
+            changed.add(leaf)
     for leaf in changed:
         leaves[leaf] = leaves[leaf].contiguous()
-    return leaves[0] if nesting is None else pytree.tree_unflatten(leaves, nesting)
+    return pytree.tree_unflatten(leaves, nesting)
 
 
 def as_mapping(names: Iterable[str], sizes: Sizes) -> dict[str, int]:

@@ -13,9 +13,10 @@ from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.tuning.shapes.axes import Axes, Sizes, fit, like_the_tensor
 from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError, Reference, size_told
 from pyrometer.tuning.shapes.cropping import (
+    Cut,
     Shapes,
     as_mapping,
-    crop,
+    cut,
     disputed_size,
     learn_rules,
     output_shapes,
@@ -59,8 +60,14 @@ class Fitting:
 
     def cropped(self, output: Any, sizes: Sizes) -> Any:
         """The output cut to what belongs to the true sizes."""
-        rules = [rule for axis in self.axes.names for rule in self.rules.get(axis, ())]
-        return crop(output, rules, as_mapping(self.axes.names, sizes)) if rules else output
+        cuts = self.cuts(sizes)
+        return cut(output, cuts) if cuts else output
+
+    def cuts(self, sizes: Sizes) -> list[Cut]:
+        """Where outputs end that belong to the true sizes, by the rules known so far."""
+        given = as_mapping(self.axes.names, sizes)
+        rules = (rule for axis in self.axes.names for rule in self.rules.get(axis, ()))
+        return [Cut(rule.leaf, rule.dim, rule.size(given[rule.axis])) for rule in rules]
 
     def resized(self, call: CallArguments, sizes: Sizes) -> CallArguments:
         """The call at other sizes with real values only: inputs are repeated until they are long enough, then cut."""

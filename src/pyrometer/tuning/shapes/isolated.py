@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from pyrometer.compiler.collecting.collector import collect
-from pyrometer.compiler.private import code_cache
+from pyrometer.compiler.private import code_cache, guard_filter
 from pyrometer.errors import InputError
 
 _TURN = threading.RLock()
@@ -49,6 +49,13 @@ class CompileSettings:
             **{name: value for name, value in chosen.items() if value is not None},
         }
 
+    def with_few_guards(self) -> dict[str, Any]:
+        """The same, without guards on torch's own names, where there is no mode, which excludes options."""
+        if self.mode is not None or guard_filter.missing():
+            return self.arguments()
+        options = {"guard_filter_fn": guard_filter.of_the_program, **(self.options or {})}
+        return {**self.arguments(), "options": options}
+
 
 @dataclass(eq=False)
 class IsolatedGraph:
@@ -69,7 +76,7 @@ class IsolatedGraph:
 
     def __post_init__(self) -> None:
         own = with_own_code(self.function)
-        arguments = self.settings.arguments()
+        arguments = self.settings.with_few_guards()
         if self.broken and isolates_recompiles():
             arguments["isolate_recompiles"] = True
         self._compiled = torch.compile(own, dynamic=self.dynamic, **arguments)

@@ -10,7 +10,11 @@ from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes
 from pyrometer.workload.target import nearest
 
-CHOICES = {"too_long": ("dynamic", "crop", "error"), "on_refusal": ("raise", "dynamic")}
+CHOICES = {
+    "too_long": ("dynamic", "crop", "error"),
+    "on_refusal": ("raise", "dynamic"),
+    "when_slower": ("note", "switch"),
+}
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,10 @@ class BucketPolicy:
         step_cost: what a step costs at a size (at two sizes where two vary), never falling; the size itself by default.
         measure: let `precompile` choose the edges by the time that steps take, where they were learned by size alone, and compare
             buckets with the dynamic graph, padding to one size and the model itself.
+        when_slower: where `precompile` measured another way to be faster than buckets: leave it at a `note`, or `switch` all
+            calls to that way.
         compile_cost: of one graph, in the unit of `step_cost`; with it the number of graphs is chosen by what they save.
-        expected_calls: over which `compile_cost` is spread.
+        expected_calls: over which `compile_cost` is spread; without that cost `precompile` measures it.
     """
 
     max_graphs: int = 8
@@ -52,6 +58,7 @@ class BucketPolicy:
     tolerance: float | None = None
     step_cost: Callable[..., float] | None = None
     measure: bool = True
+    when_slower: str = "note"
     compile_cost: float | None = None
     expected_calls: int | None = None
 

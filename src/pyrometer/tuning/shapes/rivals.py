@@ -43,11 +43,13 @@ def fastest(run: Run, calls: Sequence[CallArguments]) -> list[Seconds]:
     return _in_turn({"": run}, calls)[""]
 
 
-def cost_by_time(run: Run, sized: Callable[[int], CallArguments], seen: Iterable[int]) -> StepCost:
-    """What steps cost by size, from a few runs at some sizes of a sample.
+def cost_by_time(
+    run: Run, sized: Callable[[int], CallArguments], seen: Iterable[int]
+) -> tuple[StepCost, Seconds]:
+    """What steps cost by size, from a few runs at some sizes of a sample, and what the first of all runs took beyond that.
 
     Args:
-        run: each size is run once before it is timed.
+        run: each size is run once before it is timed; the first run compiles.
         sized: makes the call of a size.
         seen: the sizes of the sample.
 
@@ -57,9 +59,11 @@ def cost_by_time(run: Run, sized: Callable[[int], CallArguments], seen: Iterable
     sizes = sorted(set(seen))
     some = sorted({sizes[place * (len(sizes) - 1) // (NUM_COSTED - 1)] for place in range(NUM_COSTED)})
     calls = [sized(size) for size in some]
-    for args, kwargs in calls:
+    _, first_s = timed(run, calls[0])
+    for args, kwargs in calls[1:]:
         run(*args, **kwargs)
-    return measured_cost(dict(zip(some, fastest(run, calls), strict=True)))
+    steps = fastest(run, calls)
+    return measured_cost(dict(zip(some, steps, strict=True))), max(first_s - steps[0], 0.0)
 
 
 def compare_ways(ways: Mapping[str, Run], calls: Sequence[WeightedCall]) -> list[WayCost]:

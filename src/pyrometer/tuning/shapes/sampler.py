@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import Sampler
+from torch.utils import _pytree as pytree
+from torch.utils.data import Sampler, default_collate
 
 from pyrometer.errors import InputError
 from pyrometer.tuning.shapes.planning import plan_edges
@@ -37,6 +39,7 @@ class BucketBatchSampler(Sampler[Batch]):
         seed: of the order, together with the epoch.
         rank: of this process.
         world_size: number of processes.
+        pad_value: what `collate` pads with.
 
     Raises:
         InputError: lengths that are no whole numbers of at least 1, both or neither of `batch_size` and `max_tokens`, a sample longer than `max_tokens` or the last edge, or a
@@ -60,6 +63,7 @@ class BucketBatchSampler(Sampler[Batch]):
         seed: int = 0,
         rank: int = 0,
         world_size: int = 1,
+        pad_value: float = 0,
     ) -> None:
         self._lengths = whole_lengths(lengths)
         if (batch_size is None) == (max_tokens is None):
@@ -79,6 +83,7 @@ class BucketBatchSampler(Sampler[Batch]):
         self.batch_size, self.max_tokens = batch_size, max_tokens
         self.shuffle, self.drop_last, self.seed = shuffle, drop_last, seed
         self.rank, self.world_size = rank, world_size
+        self.pad_value = pad_value
         self.epoch = 0
 
     @property
@@ -97,6 +102,41 @@ class BucketBatchSampler(Sampler[Batch]):
     def __len__(self) -> int:
         """Batches of this rank in the present epoch."""
         return len(self._own(self._all_batches()))
+
+    def collate(self, samples: Sequence[Any]) -> Any:
+        """Make a batch with every sequence padded to the bucket of the longest: the `collate_fn` of the `DataLoader`.
+
+        So batches have as many lengths as there are edges, and what is compiled for those finds its inputs padded already,
+        by the loader's workers. Of samples with several parts those are padded that are as long as the first tensor with
+        dimensions; all else is left to `torch.utils.data.default_collate`.
+
+        Args:
+            samples: tensors `(length, …)`, or tuples, lists or dicts that hold such.
+
+        Raises:
+            InputError: a sample holds no tensor with dimensions, or is longer than the last edge.
+
+        >>> sampler = BucketBatchSampler([2, 3, 7, 8], batch_size=2, edges=[4, 8])
+        >>> sampler.collate([torch.ones(2), torch.ones(3)]).shape
+        torch.Size([2, 4])
+        """
+        lengths = [_length(sample) for sample in samples]
+        place = int(np.searchsorted(self._edges, max(lengths)))
+        if place == len(self._edges):
+            raise InputError(
+                f"samples: one has the length {max(lengths)}, beyond the last edge, {self._edges[-1]}; give edges that cover it"
+            )
+        edge = self._edges[place]
+        padded = [
+            pytree.tree_map_only(torch.Tensor, partial(self._padded, length, edge), sample)
+            for sample, length in zip(samples, lengths, strict=True)
+        ]
+        return default_collate(padded)
+
+    def _padded(self, length: int, edge: int, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dim() == 0 or tensor.shape[0] != length:
+            return tensor
+        return torch.constant_pad_nd(tensor, [0, 0] * (tensor.dim() - 1) + [0, edge - length], self.pad_value)
 
     def report(self) -> SamplingReport:
         """Padding of this epoch's batches, beside that of batches drawn at random with as many samples each."""
@@ -170,6 +210,18 @@ class BucketBatchSampler(Sampler[Batch]):
         if not self.shuffle:
             return items
         return [items[place] for place in torch.randperm(len(items), generator=generator).tolist()]
+
+
+def _length(sample: Any) -> int:
+    """Of the first tensor of a sample that has dimensions."""
+    leaves = (leaf for leaf in pytree.tree_leaves(sample) if isinstance(leaf, torch.Tensor) and leaf.dim())
+    first = next(leaves, None)
+    if first is None:
+        raise InputError(
+            f"samples: got {type(sample).__name__} without a tensor that has a length; legal are tensors (length, …), or tuples, "
+            "lists and dicts that hold one"
+        )
+    return first.shape[0]
 
 
 def whole_lengths(lengths: Sequence[int] | npt.NDArray[Any] | torch.Tensor) -> npt.NDArray[np.int64]:

@@ -23,7 +23,8 @@ def signature_of(model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappi
     """
     first: dict[int, int] = {}
     parts: list[Hashable] = [_of(value, first) for value in args]
-    parts += [(name, _of(kwargs[name], first)) for name in sorted(kwargs)]
+    if kwargs:
+        parts += [(name, _of(kwargs[name], first)) for name in sorted(kwargs)]
     return (*parts, *_modes(model))
 
 

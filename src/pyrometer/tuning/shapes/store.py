@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,8 @@ class Bucket:
         lock: held while it is compiled and checked for the first time.
         depends: the result depends on what the padding holds, so that it is checked more often.
         lost_calls: calls that were spent on padding, in whole and parts.
+        held: it was not dropped; routes lead to it only then.
+        used: number of its last use, among those of all buckets.
     """
 
     edges: Sizes
@@ -39,6 +42,8 @@ class Bucket:
     held_bytes: Bytes = 0
     times_s: list[Seconds] = field(default_factory=list)
     lost_calls: float = 0.0
+    held: bool = True
+    used: int = 0
     max_error: float | None = None
 
     @property
@@ -68,7 +73,8 @@ class BucketStore:
         self.rare_calls = rare_calls
         self.evictions = 0
         self.evicted_lost_s: Seconds = 0.0
-        self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
+        self._buckets: dict[Hashable, Bucket] = {}
+        self._uses = itertools.count(1)
         self._first: dict[Sizes, Hashable] = {}
         self._seen: Counter[Hashable] = Counter()
 
@@ -87,8 +93,12 @@ class BucketStore:
         """The bucket of a signature, as the most recently used."""
         bucket = self._buckets.get((edges, signature))
         if bucket is not None:
-            self._buckets.move_to_end((edges, signature))
+            self.use(bucket)
         return bucket
+
+    def use(self, bucket: Bucket) -> None:
+        """Note that a bucket is the most recently used; needs no lock."""
+        bucket.used = next(self._uses)
 
     def deserves(self, edges: Sizes, signature: Hashable) -> bool:
         """Whether a signature gets a graph now: the first of its edges at once, others when they have come often enough."""
@@ -102,12 +112,14 @@ class BucketStore:
     def add(self, signature: Hashable, bucket: Bucket) -> None:
         """Take a new bucket in; others may go."""
         self._buckets[bucket.edges, signature] = bucket
+        self.use(bucket)
         self.trim()
 
     def drop(self, bucket: Bucket) -> None:
         """Take a bucket out, for whatever reason; nothing when it is out already."""
         for key, held in list(self._buckets.items()):
             if held is bucket:
+                bucket.held = False
                 del self._buckets[key]
 
     def trim(self) -> None:
@@ -116,6 +128,7 @@ class BucketStore:
             len(self._buckets) > self.max_graphs
             or (self.max_bytes is not None and self.held_bytes > self.max_bytes)
         ):
-            _, bucket = self._buckets.popitem(last=False)
+            bucket = min(self._buckets.values(), key=lambda held: held.used)
+            self.drop(bucket)
             self.evictions += 1
             self.evicted_lost_s += bucket.lost_s or 0.0

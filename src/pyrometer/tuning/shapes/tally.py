@@ -56,13 +56,43 @@ class Tally:
         with self._lock:
             return self._seen.copy()
 
+    def pass_on(self) -> None:
+        """Count a call that no bucket was meant for, whatever its sizes."""
+        with self._lock:
+            self._count["calls"] += 1
+            self._count["fallback"] += 1
+
+    def enter(self, bucket: Bucket) -> None:
+        """Count a call of a bucket."""
+        with self._lock:
+            bucket.calls += 1
+
+    def compiled(self, bucket: Bucket, what: str) -> None:
+        """Count a bucket that was compiled."""
+        with self._lock:
+            self._count[what] += 1
+            self.compile_s += bucket.compile_s
+
+    def hit(self, bucket: Bucket, sizes: Sizes, lost: float, copying_s: Seconds) -> None:
+        """Note all of a call that found its bucket by a route: that it came, and what `serve` notes."""
+        with self._lock:
+            if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
+                self._seen[sizes] += 1
+            self._count["calls"] += 1
+            self._count["hits"] += 1
+            bucket.calls += 1
+            self._serve(bucket, sizes, lost, copying_s)
+
     def serve(self, bucket: Bucket, sizes: Sizes, lost: float, copying_s: Seconds) -> None:
         """Note a call that a bucket served: its true sizes, the share of it that was lost to padding, and time spent on copying."""
         with self._lock:
-            bucket.lost_calls += lost
-            self._elements[0] += volume(sizes)
-            self._elements[1] += volume(bucket.edges)
-            self.copying_s += copying_s
+            self._serve(bucket, sizes, lost, copying_s)
+
+    def _serve(self, bucket: Bucket, sizes: Sizes, lost: float, copying_s: Seconds) -> None:
+        bucket.lost_calls += lost
+        self._elements[0] += volume(sizes)
+        self._elements[1] += volume(bucket.edges)
+        self.copying_s += copying_s
 
     def statistics(self, store: BucketStore, axes: Axes) -> BucketStatistics:
         """As a record."""

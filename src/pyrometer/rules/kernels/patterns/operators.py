@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyrometer.advice import Cost
-from pyrometer.place import Place
+from pyrometer.place import Place, place_text
 from pyrometer.rules.joining import Located, function_at
 from pyrometer.rules.places import place_of
 from pyrometer.source.index import last_name
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.trace.reporting.totals import LineTotal, OpTotal, RoofPoint
+    from pyrometer.workload.program.record import ModuleFact
 
 MATRIX_PRODUCTS = frozenset(
     ["aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::matmul", "aten::linear"]
@@ -148,7 +149,13 @@ def place_of_operator(case: Case, op: str) -> Place:
     line, _ = next(callers_of(case.trace, {op}), (None, 0))
     if line is None:
         return Place(op=op)
-    return place_of(case, line, line=_line_within(case, line, op), op=op)
+    there = [
+        _line_within(case, point, op)
+        for point in case.trace.roofline
+        if point.op == op and (point.file, point.line) == (line.file, line.line)
+    ]
+    found = there[0] if len(set(there)) == 1 else _line_within(case, line, op)
+    return place_of(case, line, line=found, op=op)
 
 
 def place_of_point(case: Case, point: RoofPoint) -> Place:
@@ -159,10 +166,37 @@ def place_of_point(case: Case, point: RoofPoint) -> Place:
     return place_of(case, point, line=_line_within(case, point, op), op=op)
 
 
+def module_words(case: Case, place: Place) -> str:
+    """The module in which an operator runs, what it is, and where it is called, within a sentence; empty where it is not known."""
+    if not place.module:
+        return ""
+    facts = case.program.modules if case.program is not None else []
+    fact = next((fact for fact in facts if fact.path == place.module), None)
+    called = f", called at {place_text(place.file, place.line)}" if place.file is not None else ""
+    return f" in {place.module}{_kind(fact)}{called}"
+
+
+def _kind(fact: ModuleFact | None) -> str:
+    """The class of a module, and its channels or features."""
+    if fact is None:
+        return ""
+    sizes = [
+        fact.settings.get(f"{side}_{unit}") for unit in ("channels", "features") for side in ("in", "out")
+    ]
+    known = [str(size) for size in sizes if size is not None]
+    return f", {fact.type_name.rpartition('.')[2]} {'→'.join(known)}".rstrip()
+
+
 def _line_within(case: Case, where: Located, op: str) -> int | None:
-    """The line of a function that calls an operator: the only one with a call of that name, else the one sampled most there."""
+    """The line of a function that calls an operator.
+
+    It is the only one with a call of that name, else the one that calls the module it ran in, else the one sampled most there.
+    """
     name = op.rpartition("::")[2].strip("_")
-    exact = _calling_line(case, where, name)
+    exact = _calling_line(case, where, {name, f"{name}_"})
+    parts = (getattr(where, "module", None) or "").split(".")
+    for part in reversed(parts):  # `backbone` of camera.backbone.0, which a sequence of modules calls
+        exact = exact or _calling_line(case, where, {part})
     function = function_at(where, case.modules)
     if exact is not None or function is None or case.host is None:
         return exact
@@ -174,15 +208,15 @@ def _line_within(case: Case, where: Located, op: str) -> int | None:
     return max(sampled, key=lambda found: found[0], default=(0.0, None))[1]
 
 
-def _calling_line(case: Case, where: Located, name: str) -> int | None:
-    """The line of the only call of that name in a function."""
+def _calling_line(case: Case, where: Located, names: Collection[str]) -> int | None:
+    """The line of the only call of one of these names in a function."""
     function = function_at(where, case.modules)
     if function is None:
         return None
     lines = [
         node.lineno
         for node in ast.walk(function[1])
-        if isinstance(node, ast.Call) and last_name(node.func) in {name, f"{name}_"}
+        if isinstance(node, ast.Call) and last_name(node.func) in names
     ]
     return lines[0] if len(set(lines)) == 1 else None
 

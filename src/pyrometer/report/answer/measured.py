@@ -1,0 +1,75 @@
+"""Short answers about how long a step takes."""
+
+from __future__ import annotations
+
+from pyrometer.bench.measurement import Measurement
+from pyrometer.evidence.script_outcome import ScriptOutcome
+from pyrometer.quantity import format_rate, format_seconds
+from pyrometer.report.answer import fixes, step, trust
+from pyrometer.report.answer.short import ShortAnswer
+from pyrometer.report.documents import CheckDocument, EvidenceDocument
+from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts.surroundings import exit_words
+from pyrometer.workload import failure
+
+
+def of_check(document: CheckDocument) -> ShortAnswer:
+    """What `check` measured, what bounds it, and what to do about it."""
+    answer = of_step(document)
+    script = document.evidence.script
+    return answer._replace(
+        alerts=[*answer.alerts, *_ended(script)],
+        bound=step.bound(document.evidence),
+        nothing=fixes.nothing(document.diagnosis),
+    )
+
+
+def of_step(document: EvidenceDocument) -> ShortAnswer:
+    """A measured step with its parts."""
+    evidence = document.evidence
+    m, name = evidence.measurement, named(document.target)
+    meant = fixes.of_findings(document.diagnosis.findings)
+    answer = ShortAnswer(name, "no step was seen", fixes=meant, whole=step.whole(evidence))
+    if m is None:
+        return answer
+    failed = [] if m.failure is None else [m.failure]
+    return answer._replace(
+        figure=figure(m),
+        alerts=failed,
+        trust=trust.of_measurement(m),
+        improve=trust.command(m.warnings),
+        tone="failed" if failed else "",
+    )
+
+
+def figure(m: Measurement) -> str:
+    """Throughput, and the step with its interval; of what failed, where."""
+    said = f"{format_seconds(m.median_s)}/step ({of_measurement.step_interval(m)})"
+    if m.failure is not None:
+        return f"{failure.headline(m.failure)} · {said} before"
+    return f"{format_rate(m.throughput, f'{m.unit}/s')} · {said}"
+
+
+def tail(m: Measurement) -> str:
+    """The slow steps and the deadline, and what was cold."""
+    said = [f"P90 {format_seconds(m.p90_s)}", f"P99 {format_seconds(m.p99_s)}"]
+    if (due := of_measurement.deadline(m)) is not None:
+        said.append(f"{due.label} {due.value} {due.note}".rstrip())
+    said.append(f"first call {format_seconds(m.first_call_s)}")
+    return " · ".join(said)
+
+
+def named(target: str) -> str:
+    """A target without its folders.
+
+    >>> named("examples/perception.py:workload"), named("package.module:factory")
+    ('perception.py:workload', 'package.module:factory')
+    """
+    path, script, rest = target.partition(".py")
+    return f"{path.rpartition('/')[2]}{script}{rest}"
+
+
+def _ended(script: ScriptOutcome | None) -> list[str]:
+    return (
+        [] if script is None or not script.exit_code else [f"the script ended {exit_words(script.exit_code)}"]
+    )

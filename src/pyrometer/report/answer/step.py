@@ -1,0 +1,103 @@
+"""Where a step goes, on the clock of the measurement: the median without the profiler, where it was measured."""
+
+from __future__ import annotations
+
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.report.answer import parts
+from pyrometer.report.answer.short import Part, Whole
+from pyrometer.report.facts import step as of_step
+from pyrometer.report.facts.trace_words import PART_NAMES
+from pyrometer.trace.analysis.bounds import Bound
+from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.reporting.totals import OpTotal
+
+MOST_OPERATORS = 3
+"""Operators that have a row of their own."""
+
+SPLIT_FROM = 0.05
+"""Share of a step from which on an operator has one."""
+
+ELSEWHERE = 0.1
+"""Of a step, by which operators' own time may be longer than the part in which one runs: above, some run at the same time, and have
+no share."""
+
+TITLE = "Where the time goes"
+
+BOUND_WORDS: dict[Bound, str] = {
+    "compute": "Compute-bound",
+    "communication": "Communication-bound",
+    "copies": "Copy-bound",
+    "synchronisation": "Synchronisation-bound",
+    "data": "Data-bound",
+    "host": "Host-bound",
+    "operators": "CPU-bound",
+    "python": "Python-bound",
+    "unrecorded": "Mostly unrecorded",
+    "balanced": "Balanced",
+}
+"""What bounds a program, in the field's words."""
+
+NAMES = {**PART_NAMES, "host": "operators", "data": "data", "sync": "waiting for the device"}
+"""Parts of a step, in a word or two."""
+
+
+def whole(evidence: Evidence) -> Whole | None:
+    """The step and its parts; operators apart, where one runs at a time."""
+    coarse = _coarse(evidence)
+    if coarse is None:
+        return None
+    room = parts.MOST - len(coarse.parts)
+    rows = [row for part in coarse.parts for row in (_operators(evidence.trace, part, room) or [part])]
+    return coarse._replace(
+        parts=sorted(rows, key=lambda row: (row.name.startswith("other"), -(row.share or 0.0)))
+    )
+
+
+def _coarse(evidence: Evidence) -> Whole | None:
+    """The step and its parts, with operators as one."""
+    length = of_step.step_s(evidence)
+    if length is None:
+        return None
+    found = of_step.shares(evidence)
+    return parts.of_time([(NAMES.get(name, name), share) for name, share in found.items()], length, TITLE)
+
+
+def _operators(trace: RankReport | None, whole: Part, room: int) -> list[Part]:
+    """The largest operators and all others, which add up to the part that is operators; nothing where several run at once."""
+    if trace is None or whole.name != NAMES["host"] or trace.num_kernels or whole.share is None or room < 1:
+        return []
+    own = sum(op.host_self_ns for op in trace.top_ops) / trace.breakdown_ns.total_ns
+    traced = trace.breakdown_ns.host / trace.breakdown_ns.total_ns
+    if not own or own > traced + ELSEWHERE:
+        return []
+    scale = min(1.0, traced / own) / traced  # some run while data is loaded, and count as that
+    largest = sorted(trace.top_ops, key=lambda op: -op.host_self_ns)[: min(room, MOST_OPERATORS)]
+    named = [(operator_name(op), op.host_share * scale) for op in largest if op.host_share >= SPLIT_FROM]
+    named.append(("other operators", max(0.0, 1 - sum(share for _, share in named))))
+    figures = parts.rounded([share for _, share in named], whole.figure)
+    rows = [
+        Part(name, figure, share * whole.share) for (name, share), figure in zip(named, figures, strict=True)
+    ]
+    return [row for row in rows if float(row.figure)] if len(named) > 1 else []
+
+
+def operator_name(op: OpTotal) -> str:
+    """An operator's name without what every name has.
+
+    >>> from pyrometer.trace.reporting.totals import OpTotal
+    >>> zero = dict.fromkeys(("calls", "host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns", "num_kernels"), 0)
+    >>> operator_name(OpTotal(name="aten::mm", **zero, host_share=0.0, device_share=0.0))
+    'mm'
+    """
+    return op.name.removeprefix("autograd::engine::evaluate_function: ").rpartition("::")[2]
+
+
+def bound(evidence: Evidence) -> str:
+    """What bounds the program, and its largest parts, in the unit of a step."""
+    divided, verdict = _coarse(evidence), evidence.trace_verdict
+    if divided is None:
+        return ""
+    first, *rest = divided.parts
+    said = [f"{first.name} {first.figure} {divided.unit}", *(f"{part.name} {part.figure}" for part in rest)]
+    figures = " · ".join(said)
+    return figures if verdict is None else f"{BOUND_WORDS[verdict.bound]}: {figures}"

@@ -1,0 +1,122 @@
+"""Short answers about traces: of one rank, of a job, and of two beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pyrometer.quantity import counted, format_interval, format_seconds, time_unit
+from pyrometer.report.answer import fixes, step
+from pyrometer.report.answer.short import Part, ShortAnswer, Whole
+from pyrometer.report.documents import TraceDocument
+from pyrometer.report.facts import step as of_step
+from pyrometer.report.facts import trace_document
+from pyrometer.report.facts.layout import percent
+from pyrometer.report.facts.trace_diff import signed
+from pyrometer.report.facts.trace_words import PART_NAMES, ns
+from pyrometer.trace.difference.record import TraceDiff
+from pyrometer.trace.reporting.rank_report import RankReport
+
+MOST_CHANGES = 5
+
+
+def of_document(document: TraceDocument) -> ShortAnswer:
+    """How long a traced step takes, what bounds it, and where it goes; of a job, on the rank that matters."""
+    meant = fixes.of_findings(document.diagnosis.findings)
+    if document.diff is not None:
+        return _of_difference(document, document.diff)._replace(fixes=meant)
+    ranks = trace_document.ordered_ranks(document)
+    if not ranks:
+        return ShortAnswer(_name(document), "nothing was recorded", fixes=meant)
+    lead, several = _lead(document, ranks), len(ranks) > 1
+    about = msgspec.structs.replace(document.evidence, trace=lead)
+    whole = step.whole(about)
+    if whole is not None:
+        title = f"{whole.title}, rank {lead.rank}" if several else whole.title
+        whole = whole._replace(title=title)
+    return ShortAnswer(
+        _name(document),
+        _figure(lead, of_step.step_s(about)),
+        bound=_bound(document, step.bound(about)),
+        fixes=meant,
+        nothing=fixes.nothing(document.diagnosis),
+        whole=whole,
+        trust=_trust(document, lead),
+        improve=_improve(document),
+    )
+
+
+def _lead(document: TraceDocument, ranks: Sequence[RankReport]) -> RankReport:
+    """The rank for which the others wait; else the one that the verdict is about."""
+    job = document.evidence.job
+    late = job.stragglers[0].rank if job is not None and job.stragglers else None
+    return next((report for report in ranks if report.rank == late), ranks[0])
+
+
+def _name(document: TraceDocument) -> str:
+    if len(document.ranks) > 1 and document.diff is None:
+        return counted(len(document.ranks), "rank")
+    return " against ".join(name.rpartition("/")[2] for name in document.target.split(" against "))
+
+
+def _figure(report: RankReport, step_s: float | None) -> str:
+    """The median step with the shortest and longest, or what was traced where no steps are marked."""
+    if step_s is None:
+        return "nothing to time was recorded"
+    if not report.steps:
+        return f"{ns(report.span_ns)} traced, no step marked"
+    lengths = [1e-9 * (one.end_ns - one.start_ns) for one in report.steps]
+    if max(lengths) * 1e9 > report.span_ns:
+        return f"{ns(report.span_ns)} traced, {counted(len(lengths), 'step')}"
+    spread = format_interval(min(lengths), max(lengths), time_unit(step_s)[0])
+    return f"{format_seconds(step_s)}/step under the profiler ({counted(len(lengths), 'step')}, {spread})"
+
+
+def _bound(document: TraceDocument, bound: str) -> str:
+    job = document.evidence.job
+    if job is None or not job.stragglers:
+        return bound
+    worst = job.stragglers[0]
+    return f"Rank {worst.rank} makes the others wait {ns(worst.caused_wait_ns)} · {bound}"
+
+
+def _trust(document: TraceDocument, report: RankReport) -> str:
+    said = [f"repaired: {repair.message}" for repair in report.repaired[:1]]
+    said.append(f"confidence {report.confidence}")
+    capture = document.evidence.capture
+    if capture is not None and capture.overhead_ratio is not None:
+        said.append(f"the profiler made steps {capture.overhead_ratio:.3g}× as long")
+    grave = [issue.message for issue in report.health if issue.severity != "info"]
+    return " · ".join([*said, *grave[:1]])
+
+
+def _improve(document: TraceDocument) -> str:
+    """A measurement without the profiler; of files there is no program to measure."""
+    if document.evidence.capture is None:
+        return ""
+    return f"pyrometer check {document.target}"
+
+
+def _of_difference(document: TraceDocument, diff: TraceDiff) -> ShortAnswer:
+    rows = sorted(diff.parts, key=lambda part: -abs(part.b_ns - part.a_ns))
+    changed: Sequence[Part] = [
+        Part(
+            PART_NAMES.get(part.name, part.name),
+            signed(part.b_ns - part.a_ns),
+            note=f"{ns(part.a_ns)} → {ns(part.b_ns)}",
+        )
+        for part in rows[:MOST_CHANGES]
+        if part.a_ns or part.b_ns
+    ]
+    apart = [f"{one.field}: {one.a} → {one.b}" for one in diff.differences]
+    return ShortAnswer(
+        _name(document),
+        diff.sentence,
+        bound=f"a step took {ns(diff.step.a_ns)}, then {ns(diff.step.b_ns)}",
+        whole=Whole("What changed per step", "", changed) if changed else None,
+        trust=" · ".join(
+            [f"{diff.num_steps_a} and {counted(diff.num_steps_b, 'step')}", percent(diff.confidence), *apart]
+        ),
+        tone=diff.outcome,
+    )

@@ -1,0 +1,146 @@
+"""The default answer of every verb: one screen, and what is on it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from document_fixtures import changed
+from rich.cells import cell_len
+
+from pyrometer.advice import Advice
+from pyrometer.place import Place
+from pyrometer.report.answer.documents import short_answer
+from pyrometer.report.answer.lines import MOST_LINES, screen
+from pyrometer.report.documents import Document
+from pyrometer.rules.finding import Finding
+from recorded import ROOT
+
+SCREENS = Path(__file__).parent / "screens"
+WIDTH = 80
+GOLDEN = {
+    "check": "check slow_loader workload",
+    "check_inference": "check broken_perception workload",
+    "bench": "bench slow_loader workload",
+    "trace": "trace tiny_ops workload",
+    "trace_job": "trace job late",
+    "memory": "memory robot_controller workload",
+    "compile": "compile broken_perception workload",
+    "audit": "audit broken_perception",
+}
+MEASURED = (
+    "verdict_faster",
+    "verdict_undecided",
+    "matrix",
+    "starts",
+    "soak",
+    "gpu",
+    "no_step",
+    "interrupted",
+    "training",
+)
+
+
+def lines_of(document: Document, width: int = WIDTH, page: str | None = None) -> list[str]:
+    answer = short_answer(document, page)
+    assert answer is not None
+    here = answer._replace(improve=answer.improve.replace(f"{ROOT}/", ""))
+    return [line.plain.rstrip() for line in screen(here, width)]
+
+
+def matches(name: str, lines: list[str]) -> None:
+    """Compare with the stored screen; `PYROMETER_UPDATE_SNAPSHOTS=1` stores it instead."""
+    text, path = "\n".join(lines) + "\n", SCREENS / f"{name}.txt"
+    if os.environ.get("PYROMETER_UPDATE_SNAPSHOTS"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_screen_is_as_stored(recorded_documents, name):
+    matches(name, lines_of(recorded_documents[GOLDEN[name]]))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_screen_of_a_bench_is_as_stored(documents, name):
+    matches(name, lines_of(documents[name]))
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_every_recorded_document_fits_a_screen(recorded_documents, documents, width):
+    for name, document in {**recorded_documents, **documents}.items():
+        page = "reports/" + "a_long_folder_name/" * 6 + "report.html" if "check" in name else None
+        lines = lines_of(document, width, page)
+        assert len(lines) <= MOST_LINES, name
+        assert max(map(cell_len, lines)) <= min(width, 100), name
+
+
+def test_parts_of_a_step_add_up_to_the_measured_median(recorded_documents):
+    for name, document in recorded_documents.items():
+        answer = short_answer(document)
+        if not name.startswith("check") or answer is None or answer.whole is None:
+            continue
+        median = re.search(r"([\d.]+) (\S+)/step", answer.figure)
+        assert median is not None
+        assert answer.whole.unit == median[2]
+        total = sum(float(part.figure) for part in answer.whole.parts)
+        assert total == pytest.approx(float(median[1]), rel=0, abs=1e-9), name
+
+
+def test_the_first_line_is_the_figure_with_its_interval(recorded_documents):
+    first, second = lines_of(recorded_documents["check slow_loader workload"])[:2]
+    assert first.startswith("slow_loader.py:workload   696 images/s · 22.6 ms/step (22.5–22.9)")
+    assert second.startswith("Data-bound: data 13.5 ms · ")
+
+
+def test_a_screen_holds_three_fixes_at_most_and_counts_the_others(documents):
+    findings = [finding(f"PYR{code}") for code in range(101, 107)]
+    lines = lines_of(changed(documents["training"], findings=findings))
+    assert [line for line in lines if re.match(r"\d ", line)] == [
+        f"{number} rule-{number + 100}  PYR{number + 100}  train.py:7" for number in (1, 2, 3)
+    ]
+    assert "Fix first   and 3 more: --full" in lines
+
+
+def test_what_is_said_of_the_measurement_takes_no_slot_of_a_fix(documents):
+    ours = [finding("PYR010", scope="measurement"), finding("PYR514", resource="threads:neighbours")]
+    answer = short_answer(changed(documents["training"], findings=[*ours, finding("PYR101")]))
+    assert answer is not None
+    assert [fix.code for fix in answer.fixes] == ["PYR101"]
+
+
+def test_a_caveat_is_said_once(documents):
+    text = "\n".join(lines_of(documents["bimodal"]))
+    assert text.count("other processes busy") == 1
+    assert "run `pyrometer" not in text
+    assert "pyrometer bench robot.py:loop --budget 30s" in text
+
+
+def test_failed_items_come_first_in_an_audit(recorded_documents):
+    lines = lines_of(recorded_documents["audit broken_perception"])
+    assert lines[3].startswith("Failed")
+    assert re.match(r"1 .*−\d+\.\d points  A\d+", lines[4])
+
+
+def test_a_failure_is_told_above_all(documents):
+    m = msgspec.structs.replace(
+        documents["steady"].evidence.measurement,
+        complete=False,
+        failure="step 37 raised ValueError: bad shape (train.py:40)",
+    )
+    lines = lines_of(changed(documents["steady"], measurement=m))
+    assert "failed in step 37: ValueError (train.py:40)" in lines[0] + lines[1]
+    assert "! step 37 raised ValueError: bad shape (train.py:40)" in lines
+
+
+def finding(code: str, **changes) -> Finding:
+    values = {
+        "code": code, "name": f"rule-{code[3:]}", "severity": "warning", "message": "It costs time.",
+        "where": Place(file="src/train.py", line=7), "confidence": "high",
+        "advice": Advice(slug="a", title="Leave it out.", fix_class="exact"),
+    }  # fmt: skip
+    return Finding(**{**values, **changes})
