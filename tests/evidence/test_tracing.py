@@ -220,5 +220,5 @@ def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
 def test_the_verb_says_why_there_is_no_trace(tmp_path: Path) -> None:
     done = pyrometer(tmp_path, "check", "model.py:shy", "--budget", "300ms", "--no-store", "--full")
     assert done.returncode == 0, done.stderr
-    assert "/step" in done.stdout
+    assert "per step" in done.stdout
     assert "no step could be traced" in done.stdout
