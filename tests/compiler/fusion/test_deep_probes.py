@@ -227,7 +227,6 @@ def test_this_torch_has_a_place_for_every_probe():
 
 
 def test_a_torch_that_lacks_a_source_is_told_of_in_words(monkeypatch):
-    from torch._inductor import freezing as _  # registers its patterns when it is imported
     from torch._inductor import pattern_matcher
     from torch._inductor import scheduler as torchs
 

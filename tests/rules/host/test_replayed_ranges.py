@@ -63,7 +63,11 @@ def test_every_rule_that_a_replay_bounds_exists() -> None:
     [
         ({"ratio_low": 1.0, "ratio_high": 1.0}, Cost(share=0.4, method="share"), True),
         ({"ratio_low": 0.9, "ratio_high": 1.0}, Cost(share=0.4, method="share"), False),
-        ({"ratio_low": 1.0, "ratio_high": 1.0}, Cost(share=0.4, bytes=10**6, method="share"), False),  # saves memory
+        (
+            {"ratio_low": 1.0, "ratio_high": 1.0},
+            Cost(share=0.4, bytes=10**6, method="share"),
+            False,
+        ),  # saves memory
         ({"ratio_low": 1.0, "ratio_high": 1.0, "measured": True}, Cost(share=0.4, method="share"), False),
         ({"ratio_low": None, "ratio_high": None}, Cost(share=0.4, method="share"), False),  # not known
         ({"ratio_low": 1.0, "ratio_high": 1.0}, None, False),  # about something other than time
