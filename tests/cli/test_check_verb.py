@@ -125,7 +125,7 @@ def test_a_script_is_checked_and_its_stdout_is_its_own(project):
     done = pyrometer(project, "check", "train.py", "--", "0")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "done ['0']\n"
-    assert "per step" in done.stderr
+    assert "/step" in done.stderr
 
 
 @pytest.mark.slow

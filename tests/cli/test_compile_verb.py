@@ -187,7 +187,9 @@ def test_recompilations_name_the_input_and_its_values(folder, call):
 def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder, call):
     done = call(folder, "compile", "work.py:broken", "--budget", "1s", "--no-store", "--no-source")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 graphs, 1 break: work.py:13")
+    first, *rest = done.stdout.splitlines()
+    assert first == "work.py:broken   2 graphs · 1 break · 0 recompilations"
+    assert any(line.endswith("work.py:13 in forward") for line in rest)
     assert "y.sum()" not in done.stdout
     assert str(folder) not in done.stdout
 
@@ -224,7 +226,8 @@ def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder):
     assert "done ['3']" in done.stderr
     shown = run(folder, "script.py", "--no-store", "--", "0")
     assert shown.stdout.splitlines()[-1] == "done ['0']"
-    assert "1 break: script.py:5" in shown.stderr
+    assert "4 graphs · 1 break · 2 recompilations" in shown.stderr
+    assert "script.py:5 in step" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_the_token_leaves_the_address(visit, server):
 
 
 def test_from_the_list_to_a_report_and_back(visit, save):
-    runs = [save(age_s=60 * i).id for i in range(3)]
+    runs = [save(age_s=60 * i).id for i in (2, 1, 0)][::-1]
     page = visit()
     lists(page, runs)
     page.locator("tr[data-run]").nth(1).get_by_role("link", name="model.py:work", exact=True).click()
@@ -85,7 +85,7 @@ def test_from_the_list_to_a_report_and_back(visit, save):
 
 
 def test_the_search_narrows_the_list_as_it_is_typed(visit, save):
-    run, other = save().id, save(target="other.py:work", kind="check", age_s=60).id
+    other, run = save(target="other.py:work", kind="check", age_s=60).id, save().id
     page = visit()
     stay(page)
     page.keyboard.press("/")

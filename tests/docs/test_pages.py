@@ -178,6 +178,11 @@ def test_both_readmes_have_the_same_sections_and_code():
     assert "(README.md)" in text_of(chinese).split("\n##")[0]
 
 
+@pytest.mark.parametrize("page", READMES, ids=lambda page: page.name)
+def test_a_readme_is_read_in_minutes(page):
+    assert len(page.read_bytes()) <= 10_000
+
+
 def blocks_without_comments(page: Path) -> list[tuple[str, str]]:
     """The comments in shell and Python may be translated."""
     plain = re.compile(r"[ ]+# .*$", re.MULTILINE)

@@ -75,6 +75,12 @@ def test_a_check_of_a_workload_says_where_its_step_goes(small: Inference) -> Non
     )
 
 
+def notes_on_tracing(evidence: Evidence) -> list[str]:
+    """Why there is no trace; other notes are of the machine, as where a test's own timeout has the timer."""
+    lead = "no step could be traced: "
+    return [note.removeprefix(lead) for note in evidence.notes if note.startswith(lead)]
+
+
 def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise InputError("no room for a trace; free some and check again")
@@ -84,7 +90,7 @@ def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.Mo
     assert evidence.measurement is not None
     assert evidence.measurement.failure is None
     assert (evidence.trace, evidence.trace_verdict, evidence.capture) == (None, None, None)
-    assert evidence.notes == ["no step could be traced: no room for a trace; free some and check again"]
+    assert notes_on_tracing(evidence) == ["no room for a trace; free some and check again"]
 
 
 def test_a_step_that_cannot_be_traced_is_still_measured() -> None:
@@ -92,8 +98,7 @@ def test_a_step_that_cannot_be_traced_is_still_measured() -> None:
     assert evidence.measurement is not None
     assert evidence.measurement.median_s == pytest.approx(1e-3, rel=2)
     assert evidence.trace is None
-    (note,) = evidence.notes
-    assert note.startswith("no step could be traced: ")
+    (note,) = notes_on_tracing(evidence)
     assert "not while somebody looks" in note
 
 
@@ -213,7 +218,7 @@ def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_verb_says_why_there_is_no_trace(tmp_path: Path) -> None:
-    done = pyrometer(tmp_path, "check", "model.py:shy", "--budget", "300ms", "--no-store", "-o", "r.html")
+    done = pyrometer(tmp_path, "check", "model.py:shy", "--budget", "300ms", "--no-store", "--full")
     assert done.returncode == 0, done.stderr
     assert "per step" in done.stdout
     assert "no step could be traced" in done.stdout

@@ -54,6 +54,9 @@ OF_THE_LOADER = frozenset({
 """Rules whose advice brings the batches sooner, and does not change the rest of the step."""
 
 
+NOTHING = 0.995
+"""Of the step's time, new over old: what is no better at best is no change."""
+
 OF_RESOURCES: Mapping[str, Resource] = {
     **dict.fromkeys(OF_THE_LOADER, "data"),
     "host-time-dominates": "host",
@@ -69,6 +72,15 @@ OF_RESOURCES: Mapping[str, Resource] = {
 def bounded(finding: Finding, case: Case) -> Finding:
     """The same with a range that holds what was measured around its place, and no more than its resource is worth in the trace."""
     return _replayed(_measured(finding, case), case)
+
+
+def wins_nothing(finding: Finding) -> bool:
+    """Whether what was measured or replayed leaves nothing to win where the finding is about time alone."""
+    gain, cost = finding.advice.gain, finding.cost
+    if gain is None or gain.ratio_low is None or gain.measured:
+        return False
+    is_about_time = cost is not None and cost.share is not None and not cost.bytes
+    return is_about_time and gain.ratio_low >= NOTHING
 
 
 def _replayed(finding: Finding, case: Case) -> Finding:

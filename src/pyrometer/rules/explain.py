@@ -12,7 +12,7 @@ from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
 from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.audit.record import Audit
-from pyrometer.rules.bounded import bounded
+from pyrometer.rules.bounded import bounded, wins_nothing
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
@@ -137,7 +137,8 @@ def _near(finding: Finding) -> Finding:
 
 def _asked(rule: Rule, case: Case, notes: list[str]) -> list[Finding]:
     try:
-        return [bounded(_near(finding), case) for finding in findings_of(case, [rule])]
+        findings = [bounded(_near(finding), case) for finding in findings_of(case, [rule])]
+        return [finding for finding in findings if not wins_nothing(finding)]
     except Exception as error:  # noqa: BLE001 - the fault of one rule must not hide what others found
         failed = f"{type(error).__name__}: {error}"
         notes.append(f"{rule.code} {rule.name} could not answer ({failed}); please report it")

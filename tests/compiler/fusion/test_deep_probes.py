@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 
@@ -230,6 +231,7 @@ def test_a_torch_that_lacks_a_source_is_told_of_in_words(monkeypatch):
     from torch._inductor import pattern_matcher
     from torch._inductor import scheduler as torchs
 
+    importlib.import_module("torch._inductor.freezing")  # it registers patterns, once
     monkeypatch.delattr(torchs.WhyNoFuse, "__call__")
     monkeypatch.delattr(pattern_matcher, "GraphPatternEntry")
     lacks = home.missing()

@@ -57,8 +57,10 @@ def test_one_file_with_many_small_reductions_leads_with_them(reducing, builder, 
     reducing(calls=40, elements=None, each_us=10, between_us=30)
     assert main(["trace", str(builder.write()), "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    first, second = document["diagnosis"]["findings"][:2]
-    assert (first["code"], second["code"], second["overlaps"]) == ("PYR602", "PYR601", ["PYR602"])
+    codes = [finding["code"] for finding in document["diagnosis"]["findings"]]
+    assert codes[0] == "PYR602"
+    assert "PYR601" not in codes  # nothing computes that these could be hidden behind
+    first = document["diagnosis"]["findings"][0]
     assert "DistributedDataParallel" in first["advice"]["sketch"]
     sentence = document["evidence"]["trace_verdict"]["sentence"]
     assert "400 µs of communication per step in 40 collectives, all of it in the open" in sentence

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pyrometer.advice import Gain
+from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
-from pyrometer.rules.bounded import OF_RESOURCES, bounded
+from pyrometer.rules.bounded import OF_RESOURCES, bounded, wins_nothing
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule, rules
 from pyrometer.trace.analysis.bounds import Bounds, FreeResource
@@ -56,3 +56,25 @@ def test_the_best_case_is_the_replay(
 
 def test_every_rule_that_a_replay_bounds_exists() -> None:
     assert {rule.name for rule in rules()} >= OF_RESOURCES.keys()
+
+
+@pytest.mark.parametrize(
+    ("gain", "cost", "nothing"),
+    [
+        ({"ratio_low": 1.0, "ratio_high": 1.0}, Cost(share=0.4, method="share"), True),
+        ({"ratio_low": 0.9, "ratio_high": 1.0}, Cost(share=0.4, method="share"), False),
+        (
+            {"ratio_low": 1.0, "ratio_high": 1.0},
+            Cost(share=0.4, bytes=10**6, method="share"),
+            False,
+        ),  # saves memory
+        ({"ratio_low": 1.0, "ratio_high": 1.0, "measured": True}, Cost(share=0.4, method="share"), False),
+        ({"ratio_low": None, "ratio_high": None}, Cost(share=0.4, method="share"), False),  # not known
+        ({"ratio_low": 1.0, "ratio_high": 1.0}, None, False),  # about something other than time
+    ],
+)
+def test_what_is_no_better_at_best_wins_nothing(
+    gain: dict[str, Any], cost: Cost | None, nothing: bool
+) -> None:
+    finding = msgspec.structs.replace(told([], **gain), cost=cost)
+    assert wins_nothing(finding) is nothing
