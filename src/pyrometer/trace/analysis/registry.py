@@ -56,7 +56,10 @@ def analysis(name: str, *, scope: Scope = "rank") -> Callable[[F], F]:
             if args or options:
                 return function(trace, *args, **options)
             if name not in trace.results:
-                tell(len(_REGISTRY.keys() & trace.results) / len(_REGISTRY), f"analysing: {name.replace('_', ' ')}")
+                tell(
+                    len(_REGISTRY.keys() & trace.results) / len(_REGISTRY),
+                    f"analysing: {name.replace('_', ' ')}",
+                )
                 trace.results[name] = function(trace)
             return trace.results[name]
 
