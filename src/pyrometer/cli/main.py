@@ -31,6 +31,7 @@ VERBS = {
     "export": "write a stored run as JSON, Markdown or HTML",
     "prune": "delete old runs from the store",
     "ui": "the stored runs in a browser, and those that are going on",
+    "mcp": "the same verbs for coding assistants, over the Model Context Protocol",
     "env": "the machine, versions and settings that results are taken on",
 }
 
