@@ -15,6 +15,7 @@ from pyrometer.cli.explaining import Explain, explainer
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import full_option, print_document, print_result, print_view
+from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
@@ -178,10 +179,13 @@ def _of_files(
     from pyrometer.evidence.of_trace import evidence_of_trace
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
+    from pyrometer.trace.progress import heard_by
     from pyrometer.trace.reporting.job_report import report_files
 
     files = find_files(list(inputs))
-    evidence = evidence_of_trace(" ".join(inputs), report_files(files, strict=strict))
+    with progress_bar() as progress, heard_by(progress):
+        report = report_files(files, strict=strict)
+    evidence = evidence_of_trace(" ".join(inputs), report)
     document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
     return _show(
         msgspec.structs.replace(document, **provenance(None)),

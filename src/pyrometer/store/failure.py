@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from sqlalchemy.exc import DBAPIError
 
 from pyrometer.errors import StoreError
 from pyrometer.store.run import DamagedRunError
@@ -46,6 +45,8 @@ def store_errors(path: Path) -> Iterator[None]:
     Raises:
         StoreError: anything of that kind happened inside; a `DamagedRunError`, what a run holds cannot be decoded.
     """
+    from sqlalchemy.exc import DBAPIError  # takes longer to import than a small trace to report on
+
     try:
         yield
     except OSError as error:

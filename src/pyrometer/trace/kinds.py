@@ -121,6 +121,18 @@ def is_kind(*kinds: Kind | str) -> pl.Expr:
     return pl.col("kind").is_in([Kind(kind).value for kind in kinds])
 
 
+def codes_of(*kinds: Kind | str) -> list[int]:
+    """The numbers that stand for these kinds in a column of kinds.
+
+    >>> codes_of("user_annotation", Kind.CPU_OP)
+    [0, 2]
+    """
+    return [_CODES[Kind(kind)] for kind in kinds]
+
+
+_CODES = {kind: code for code, kind in enumerate(Kind)}
+
+
 def is_op() -> pl.Expr:
     """Operators: those that ran here, and those recorded when a graph was captured that was launched here."""
     return is_kind(Kind.CPU_OP) | _was_captured(Kind.CPU_OP)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace import schema
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.info import RankInfo
-from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, codes_of, is_kind
 from pyrometer.trace.linking.link import Links, link
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.places import Places, find_places
@@ -37,6 +38,7 @@ class RankTrace:
     results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # kept, by name
     window: tuple[int, int] | None = None  # start and end of what counts of the span; none is all
     known_steps: pl.DataFrame | None = field(default=None, repr=False, compare=False)  # found already
+    known_links: Links | None = field(default=None, repr=False, compare=False)  # of these events and steps
 
     def __repr__(self) -> str:
         """Without the tables."""
@@ -52,7 +54,7 @@ class RankTrace:
     @cached_property
     def links(self) -> Links:
         """Call tree, launches and steps; counts of what did not fit."""
-        return link(self.tables, self.known_steps)
+        return self.known_links or link(self.tables, self.known_steps)
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -89,9 +91,20 @@ class RankTrace:
 
     def of_kind(self, *kinds: Kind | str) -> pl.DataFrame:
         """The linked events of some kinds, in order of start: `of_kind(Kind.KERNEL)` or `of_kind("kernel")`."""
-        return self.events.filter(is_kind(*kinds))
+        wanted = frozenset(map(Kind, kinds))
+        if wanted not in self._by_kind:
+            self._by_kind[wanted] = self.events.filter(is_kind(*kinds))
+        return self._by_kind[wanted]
+
+    def number_of(self, *kinds: Kind | str) -> int:
+        """How many events are of these kinds."""
+        return int(np.isin(self.tables["events"]["kind"].to_physical(), codes_of(*kinds)).sum())
 
     @cached_property
+    def _by_kind(self) -> dict[frozenset[Kind], pl.DataFrame]:
+        return {}
+
+    @property
     def device_work(self) -> pl.DataFrame:
         """The linked kernels, copies and fills, in order of start."""
         return self.of_kind(*DEVICE_WORK)

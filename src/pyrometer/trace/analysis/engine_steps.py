@@ -13,7 +13,6 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, is_kind
 from pyrometer.trace.linking.engines import served
 from pyrometer.trace.naming.engine_names import EngineKind
 from pyrometer.trace.timing.distribution import Distribution, distribution
@@ -42,7 +41,7 @@ def engine_steps(trace: RankTrace) -> list[EngineSteps]:
     if not steps:
         return []
     spent = step_windows(trace).select(pl.col("end_ns") - pl.col("start_ns")).to_series().to_numpy()
-    work = trace.events.filter(is_kind(*DEVICE_WORK)).group_by("step").agg(pl.col("dur_ns").sum(), pl.len())
+    work = trace.device_work.group_by("step").agg(pl.col("dur_ns").sum(), pl.len())
     of_step = {step: (dur, number) for step, dur, number in work.iter_rows()}
     kinds = [step.kind for step in steps]
     groups = []

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import pyrometer.trace.analysis as home
 from pyrometer.errors import InputError
+from pyrometer.trace.progress import tell
 from pyrometer.trace.trace import RankTrace, Trace
 
 Scope = Literal["rank", "job"]
@@ -55,6 +56,10 @@ def analysis(name: str, *, scope: Scope = "rank") -> Callable[[F], F]:
             if args or options:
                 return function(trace, *args, **options)
             if name not in trace.results:
+                tell(
+                    len(_REGISTRY.keys() & trace.results) / len(_REGISTRY),
+                    f"analysing: {name.replace('_', ' ')}",
+                )
                 trace.results[name] = function(trace)
             return trace.results[name]
 

@@ -57,7 +57,7 @@ def is_compiled(trace: RankTrace) -> bool:
 
 def _refuse_empty(a: RankTrace, b: RankTrace) -> None:
     for side, trace in (("a", a), ("b", b)):
-        if not _has_work(trace) and not trace.of_kind(Kind.CPU_OP).height:
+        if not _has_work(trace) and not trace.number_of(Kind.CPU_OP):
             raise IncomparableError(
                 f"trace {side} ({trace.info.path}) holds neither operators nor device work; record at least one step"
             )
@@ -198,9 +198,9 @@ def _options(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
 def _has_option(trace: RankTrace, option: str) -> bool:
     """By what the trace holds, since many files do not say."""
     if option == "with_stack":
-        return trace.of_kind(Kind.PYTHON_FUNCTION).height > 0
+        return trace.number_of(Kind.PYTHON_FUNCTION) > 0
     if option == "profile_memory":
-        return trace.of_kind(Kind.MEMORY).height > 0
+        return trace.number_of(Kind.MEMORY) > 0
     return bool(trace.tables["ops"]["input_dims"].count())
 
 

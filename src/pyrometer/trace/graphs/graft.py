@@ -56,7 +56,9 @@ def graft(trace: RankTrace, capture: RankTrace, grafts: Sequence[Graft]) -> Rank
     of_work = np.concatenate([part[3] for part in parts])
     new = np.arange(trace.events.height, first)
     links = pl.DataFrame({"event": [*new, *work[of_work >= 0]], "above": [*above, *of_work[of_work >= 0]]})
-    return replace(trace, tables=_renumbered(trace, capture, source, call, links), results={})
+    return replace(
+        trace, tables=_renumbered(trace, capture, source, call, links), results={}, known_links=None
+    )
 
 
 def _copies(capture: RankTrace, one: Graft, ops: Mask) -> Copies:

@@ -26,7 +26,7 @@ from pyrometer.trace import schema
 from pyrometer.trace.graphs.captures import Capture, Node, find_captures
 from pyrometer.trace.graphs.graft import Graft, graft
 from pyrometer.trace.graphs.matching import match
-from pyrometer.trace.kinds import CALLS, DEVICE_WORK, is_kind
+from pyrometer.trace.kinds import CALLS
 from pyrometer.trace.linking.engines import served
 from pyrometer.trace.naming.patterns import is_graph_launch
 from pyrometer.trace.rows import IntArray, row_numbers
@@ -73,7 +73,12 @@ def join_capture(trace: RankTrace, capture: RankTrace) -> RankTrace:
     joined = (
         graft(trace, capture, grafts)
         if grafts
-        else replace(trace, tables={**trace.tables, "captured": schema.empty(schema.CAPTURED)}, results={})
+        else replace(
+            trace,
+            tables={**trace.tables, "captured": schema.empty(schema.CAPTURED)},
+            results={},
+            known_links=None,
+        )
     )
     note = _note(joined, capture, sum(len(launch.work) for launch in launches), num_ambiguous)
     return replace(joined, info=msgspec.structs.replace(joined.info, notes=[*joined.info.notes, note]))
@@ -81,9 +86,9 @@ def join_capture(trace: RankTrace, capture: RankTrace) -> RankTrace:
 
 def find_launches_of_graphs(trace: RankTrace) -> list[Launch]:
     """Calls that launched graphs, and what these ran."""
-    calls = trace.events.filter(is_kind(*CALLS) & is_graph_launch())["event"].cast(pl.Int32)
+    calls = trace.of_kind(*CALLS).filter(is_graph_launch())["event"].cast(pl.Int32)
     work = (
-        trace.events.filter(is_kind(*DEVICE_WORK) & pl.col("parent").is_in(calls.implode()))
+        trace.device_work.filter(pl.col("parent").is_in(calls.implode()))
         .join(
             trace.tables["kernels"].select("event", "grid", "block", "graph_node"),
             on="event",

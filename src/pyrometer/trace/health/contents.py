@@ -31,7 +31,7 @@ def contents(trace: RankTrace) -> Iterator[HealthIssue]:
             "",
         )
     detail = trace.tables["ops"]
-    stacks = trace.of_kind(Kind.PYTHON_FUNCTION).height or detail["call_stack"].count()
+    stacks = trace.number_of(Kind.PYTHON_FUNCTION) or detail["call_stack"].count()
     if ops.height and not stacks:
         yield _limit(
             "no_stacks", "no Python stacks were recorded: no source lines", "record with with_stack=True"

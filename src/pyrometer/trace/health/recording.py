@@ -20,7 +20,7 @@ LOST_LAUNCHES = 0.05
 
 def empty(trace: RankTrace) -> Iterator[HealthIssue]:
     """Next to nothing was recorded."""
-    events = trace.of_kind(Kind.CPU_OP, *DEVICE_WORK).height
+    events = trace.number_of(Kind.CPU_OP, *DEVICE_WORK)
     if events < FEW_EVENTS:
         yield HealthIssue(
             code="near_empty",
@@ -72,7 +72,7 @@ def damage(trace: RankTrace) -> Iterator[HealthIssue]:
 def orphaned_work(trace: RankTrace) -> Iterator[HealthIssue]:
     """Device work whose launch is not in the trace."""
     orphans, work = trace.links.num_orphans, trace.device_work.height
-    if not orphans or not trace.of_kind(*HOST).height:
+    if not orphans or not trace.number_of(*HOST):
         return
     share = orphans / work
     yield HealthIssue(

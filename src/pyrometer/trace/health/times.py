@@ -95,7 +95,7 @@ def overhead(trace: RankTrace) -> Iterator[HealthIssue]:
             count=marks.height,
             share=share,
         )
-    calls = trace.of_kind(Kind.PYTHON_FUNCTION).height
+    calls = trace.number_of(Kind.PYTHON_FUNCTION)
     if calls:
         yield HealthIssue(
             code="python_tracer",
@@ -120,7 +120,7 @@ def nesting(trace: RankTrace) -> Iterator[HealthIssue]:
             share=crossing / spans.height,
         )
     violations = trace.links.num_nesting_violations
-    host = trace.of_kind(*HOST).height
+    host = trace.number_of(*HOST)
     if violations > crossing:
         share = violations / host
         # Spans are opened and closed inside of functions, so that with stacks they always cross some of them.

@@ -19,6 +19,7 @@ from pyrometer.trace.jobs.semantics import (
     message_elements,
     ranks_of,
 )
+from pyrometer.trace.rows import pick, row_numbers
 from pyrometer.trace.schema import Column, Table
 from pyrometer.trace.trace import RankTrace
 
@@ -71,9 +72,9 @@ def describe(trace: RankTrace, units: pl.DataFrame) -> pl.DataFrame:
     launch = units["launch"].to_numpy()
     starts, steps = events["start_ns"], events["step"]
     launched = pl.Series(launch).set(pl.Series(launch < 0), None)
+    labels = (_names_of(names, rows) for rows in (first, units["at"], units["op"]))
     filled = [
-        _fill(row, trace, names[int(event)], names)
-        for row, event in zip(units.iter_rows(named=True), first, strict=True)
+        _fill(row, trace, *label) for row, *label in zip(units.iter_rows(named=True), *labels, strict=True)
     ]
     facts = pl.DataFrame(filled, schema=FACTS, orient="row")
     return (
@@ -106,12 +107,19 @@ def _with_arguments(units: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _fill(row: Mapping[str, Any], trace: RankTrace, label: str, names: pl.Series) -> tuple[Any, ...]:
-    """The facts of one call, in the order of `FACTS`."""
-    collective = row["collective"] or (names[row["at"]] if row["at"] >= 0 else None)
+def _names_of(names: pl.Series, rows: pl.Series) -> list[str | None]:
+    """The names of some rows; none for rows below 0."""
+    return pick(names, row_numbers(rows)).to_list()
+
+
+def _fill(
+    row: Mapping[str, Any], trace: RankTrace, label: str, at: str | None, op: str | None
+) -> tuple[Any, ...]:
+    """The facts of one call, in the order of `FACTS`; named by its event, what called it and the operator."""
+    collective = row["collective"] or at
     name = canonical(collective) if collective else canonical(label)
-    if name in {"other", None} and row["op"] >= 0:
-        name = canonical(names[row["op"]])
+    if name in {"other", None} and op is not None:
+        name = canonical(op)
     group, ranks, size = _group(row, trace)
     num_in, num_out, dtype = row["in_elements"], row["out_elements"], row["dtype"]
     if num_in is None and row["input_dims"]:

@@ -93,7 +93,7 @@ def _bounds(trace: RankTrace) -> tuple[dict[int, int], dict[int, int]]:
     compute = computing(trace, None)
     if not len(compute.start):
         return {}, {}
-    kind = Kind.KERNEL if trace.of_kind(Kind.KERNEL).height else Kind.CPU_OP
+    kind = Kind.KERNEL if trace.number_of(Kind.KERNEL) else Kind.CPU_OP
     work = trace.of_kind(kind).drop_nulls("step")
     inside = np.searchsorted(compute.start, work["start_ns"].to_numpy(), side="right") - 1
     held: npt.NDArray[np.bool_] = (inside >= 0) & (

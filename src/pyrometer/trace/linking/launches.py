@@ -25,6 +25,7 @@ class Launches(NamedTuple):
 def find_launches(events: pl.DataFrame) -> Launches:
     """Link device events to their launching calls; correlation 0 means none."""
     known = pl.col("correlation").is_not_null() & (pl.col("correlation") != 0)
+    events = events.select("event", "kind", "correlation", "external")
     calls = (
         events.filter(is_kind(*LAUNCHERS) & known)
         .select("correlation", call="event")

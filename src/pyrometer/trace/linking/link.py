@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from pyrometer.trace import schema
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_op
-from pyrometer.trace.linking.launches import find_launches
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, codes_of, is_op
+from pyrometer.trace.linking.launches import Launches, find_launches
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.steps import find_steps, step_of
 from pyrometer.trace.linking.tree import Pieces, depth_of, nest
@@ -21,6 +21,7 @@ from pyrometer.trace.rows import IntArray, mask_of, nullable
 class Links:
     """What linking found."""
 
+    launches: Launches
     columns: pl.DataFrame  # the columns of `schema.LINKS`, one row per event
     steps: pl.DataFrame  # `schema.STEPS`
     num_orphans: int  # device work whose launch is not in the trace
@@ -36,7 +37,7 @@ def link(tables: Mapping[str, pl.DataFrame], steps: pl.DataFrame | None = None) 
     events = tables["events"]
     kind = events["kind"].to_physical().to_numpy()
     start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
-    host = np.flatnonzero(np.isin(kind, _codes(*HOST)))
+    host = np.flatnonzero(np.isin(kind, codes_of(*HOST)))
     tree = nest(events["track"].to_numpy()[host].astype(np.int64), start[host], end[host])
     parent = np.full(len(kind), -1, np.int64)
     parent[host] = np.where(tree.parent >= 0, host[tree.parent], -1)
@@ -53,22 +54,34 @@ def link(tables: Mapping[str, pl.DataFrame], steps: pl.DataFrame | None = None) 
         depth = depth_of(above)
     op = nearest(above, depth, mask_of(events, is_op()))
     op[launches.work] = np.where(op[launches.work] >= 0, op[launches.work], launches.op)
-    work = np.isin(kind, _codes(*DEVICE_WORK))
+    work = np.isin(kind, codes_of(*DEVICE_WORK))
 
     steps = find_steps(events, launches) if steps is None else steps
-    step = step_of(steps, start)
-    step[launches.work] = step[launches.call]
     columns = pl.DataFrame(
         {
             "parent": nullable(parent),
             "depth": depth,
             "self_ns": own,
             "op": nullable(op),
-            "step": nullable(step),
+            "step": _step_of_each(steps, start, launches),
         },
     ).cast(schema.dtypes(schema.LINKS))  # type: ignore[arg-type]
     pieces = tree.pieces._replace(event=host[tree.pieces.event])
-    return Links(columns, steps, int((work & (parent < 0)).sum()), tree.violations, pieces, above)
+    return Links(launches, columns, steps, int((work & (parent < 0)).sum()), tree.violations, pieces, above)
+
+
+def with_steps(links: Links, events: pl.DataFrame, steps: pl.DataFrame) -> Links:
+    """The same links of the same events with other steps."""
+    step = _step_of_each(steps, events["start_ns"].to_numpy(), links.launches)
+    columns = links.columns.with_columns(step=step.cast(links.columns["step"].dtype))
+    return replace(links, columns=columns, steps=steps)
+
+
+def _step_of_each(steps: pl.DataFrame, start: IntArray, launches: Launches) -> pl.Series:
+    """The step that each event is for: device work is for that of its launch."""
+    step = step_of(steps, start)
+    step[launches.work] = step[launches.call]
+    return nullable(step)
 
 
 def _with_captured(parent: IntArray, kind: IntArray, captured: pl.DataFrame) -> IntArray:
@@ -76,10 +89,6 @@ def _with_captured(parent: IntArray, kind: IntArray, captured: pl.DataFrame) -> 
     above = parent.copy()
     event, led = captured["event"].to_numpy(), captured["above"].to_numpy()
     above[event] = led
-    copied = kind[event] == _codes(Kind.CAPTURED)[0]
+    copied = kind[event] == codes_of(Kind.CAPTURED)[0]
     parent[event[copied]] = led[copied]
     return above
-
-
-def _codes(*kinds: Kind) -> list[int]:
-    return [list(Kind).index(kind) for kind in kinds]

@@ -13,6 +13,7 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.info import RankInfo
+from pyrometer.trace.progress import tell
 from pyrometer.trace.reading.chunks import CHUNK_BYTES, Document
 from pyrometer.trace.reading.collector import Collector
 from pyrometer.trace.reading.header import describe, name_devices, rank_of, read_header
@@ -46,6 +47,7 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
     with gc_paused():
         for batch in document.batches():
             collector.add(batch)
+            tell(source.share, f"reading {path.name}")
         header = _header(path, source, document, repair_log)
         rank = rank_of(header)
         tables = collector.tables(rank or 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -39,11 +40,19 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.num_bytes = 0
+        self.num_read = 0  # bytes of the file itself, packed as they are
+        self._size = 0
         self.damage: Damage = ""
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read; 0 where nobody knows its size."""
+        return self.num_read / self._size if self._size else 0.0
 
     def __iter__(self) -> Iterator[bytes]:
         first = True
         with _open(self.path) as file:
+            self._size = os.fstat(file.fileno()).st_size
             for block in self._blocks(file):
                 if first:
                     refuse_mistaken(self.path, block)
@@ -59,7 +68,12 @@ class Source:
         if magic == ZSTD:
             zstd = _zstd(self.path)
             return self._decompressed(file, ZSTD, zstd.ZstdDecompressor, (zstd.ZstdError,))
-        return iter(lambda: file.read(PLAIN_BLOCK), b"")
+        return self._plain(file)
+
+    def _plain(self, file: BinaryIO) -> Iterator[bytes]:
+        while block := file.read(PLAIN_BLOCK):
+            self.num_read += len(block)
+            yield block
 
     def _gunzipped(self, file: BinaryIO) -> Iterator[bytes]:
         """With isal where it is installed; damage is left to zlib, which gives all that comes before it."""
@@ -85,8 +99,9 @@ class Source:
         new: Callable[[], Any],
         errors: tuple[type[Exception], ...],
     ) -> Iterator[bytes]:
-        decoder = new()
+        decoder, self.num_read = new(), 0
         while packed := file.read(PACKED_BLOCK):
+            self.num_read += len(packed)
             while packed:
                 if decoder.eof:  # a further member follows, or something else
                     packed += file.read(len(magic))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -16,10 +18,13 @@ from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import merge_ranks
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.progress import between, heard_by, tell
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reading.repair_log import refuse
 from pyrometer.trace.reporting.rank_report import RankReport, report_rank
 from pyrometer.trace.trace import RankTrace, Trace
+
+T = TypeVar("T")
 
 
 class Digest(Record, frozen=True, kw_only=True):
@@ -28,6 +33,10 @@ class Digest(Record, frozen=True, kw_only=True):
     report: RankReport
     summary: RankSummary
     only_captures: bool = False  # graphs, and launches none
+
+
+READING = 0.3
+"""Share of the time that reading a file takes; the rest is analysing it."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,8 @@ def digest(trace: RankTrace) -> Digest:
 
 def report_trace(trace: Trace) -> JobReport:
     """Report on a trace that is open."""
+    if len(trace.ranks) == 1:  # nothing to compare it with
+        return JobReport([report_rank(explained(trace.ranks[0]))], None)
     return _merged([digest(rank) for rank in trace.ranks], [])
 
 
@@ -63,8 +74,11 @@ def report_files(
         InputError: no file could be used, or `strict` met damage.
     """
     if executor is None and len(paths) == 1:  # nothing is left if it fails, so that its own error tells most
-        return report_trace(read_trace(paths[0], strict=strict))
-    outcomes = list((executor or executor_for(paths)).map_ranks(paths, digest))
+        with between(0.0, READING):
+            trace = read_trace(paths[0], strict=strict)
+        with between(READING, 1.0):
+            return report_trace(trace)
+    outcomes = list(_counted(iter((executor or executor_for(paths)).map_ranks(paths, digest)), len(paths)))
     digests = [outcome for outcome in outcomes if isinstance(outcome, Digest)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, RankFailure)]
     if not digests or (strict and failures):
@@ -77,6 +91,17 @@ def report_files(
         if len(joined.ranks) == 1:
             return report_trace(joined)
     return _merged(digests, failures)
+
+
+def _counted(outcomes: Iterator[T], number: int) -> Iterator[T]:
+    """The same, each told when it is there; what goes on within a file is not."""
+    for done in count(1):
+        with heard_by(None):
+            outcome = next(outcomes, None)
+        if outcome is None:
+            return
+        tell(done / number, f"{done} of {number} files")
+        yield outcome
 
 
 def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure]) -> JobReport:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.linking.link import with_steps
 from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_numbers
 from pyrometer.trace.timing.intervals import Intervals, covered, length
 from pyrometer.trace.timing.step_windows import step_windows
@@ -55,12 +56,15 @@ def between(trace: RankTrace, low: int, high: int) -> RankTrace:
     )
     usual = inside.filter(inside > 0).median()
     held = inside * 2 >= usual if isinstance(usual, float) else inside > 0  # of the others too little is left
+    tables, steps = _clipped(trace, low, high), _numbered(trace.steps.filter(held))
+    same = tables is trace.tables
     return dataclasses.replace(
         trace,
-        tables=_clipped(trace, low, high),
+        tables=tables,
         results={},
         window=(low, high),
-        known_steps=_numbered(trace.steps.filter(held)),
+        known_steps=steps,
+        known_links=with_steps(trace.links, tables["events"], steps) if same else None,
     )
 
 

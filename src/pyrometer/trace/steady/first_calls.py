@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.rows import Mask
 from pyrometer.trace.steady.first_operators import first_operators
 from pyrometer.trace.steady.left_out import LeftOut, Reason
@@ -129,9 +129,7 @@ def _chosen(calls: pl.DataFrame, sort: str, reason: Reason = "first_call") -> pl
 
 
 def _outliers(calls: pl.DataFrame, trace: RankTrace) -> pl.DataFrame:
-    work = trace.events.filter(is_kind(*DEVICE_WORK)).select(
-        event=pl.col("parent").cast(pl.UInt32), kernel="name"
-    )
+    work = trace.device_work.select(event=pl.col("parent").cast(pl.UInt32), kernel="name")
     named = calls.join(work.unique("event", keep="first"), on="event", how="left", maintain_order="left")
     is_first = pl.int_range(pl.len()).over("name") == 0
     is_new = pl.col("kernel").is_not_null() & (pl.int_range(pl.len()).over("kernel") == 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
@@ -29,9 +29,8 @@ def count_first_steps(trace: RankTrace) -> int:
         if lengths[first] < (OUTLIER if len(others) > 1 else OF_ONE) * max(float(np.median(others)), 1.0):
             break
         first += 1
-    held = np.bincount(
-        trace.of_kind(Kind.CPU_OP, *DEVICE_WORK)["step"].drop_nulls().to_numpy(), minlength=len(lengths)
-    )
+    steps = trace.events.select("kind", "step").filter(is_kind(Kind.CPU_OP, *DEVICE_WORK))["step"]
+    held = np.bincount(steps.drop_nulls().to_numpy(), minlength=len(lengths))
     return first if 0 < 2 * first <= len(lengths) and np.median(held[first:]) >= FEWEST else 0
 
 

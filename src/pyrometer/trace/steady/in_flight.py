@@ -95,9 +95,9 @@ def _launches(trace: RankTrace, since: int) -> pl.DataFrame:
 
 def started_before(trace: RankTrace) -> tuple[int, int] | None:
     """Device work at the start whose launch is not in the record: how many pieces, and until when; only where host events are."""
-    work, host = trace.device_work, trace.of_kind(*HOST)
+    work = trace.device_work
     linked = work["parent"].is_not_null().to_numpy()
-    if not host.height or not linked.any() or linked[0]:
+    if not trace.number_of(*HOST) or not linked.any() or linked[0]:
         return None
     pieces = int(np.argmax(linked))
     return pieces, int(work["end_ns"].to_numpy()[:pieces].max())

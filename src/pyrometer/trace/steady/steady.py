@@ -40,7 +40,7 @@ def steady(trace: RankTrace) -> Steady:
     found, least = first_calls(trace), WORTH * trace.activity.span_ns
     entries = found.entries if total_ns(found.entries) >= least else []
     undecided = found.undecided if total_ns(found.undecided) >= least else []
-    if trace.of_kind(Kind.CPU_OP, *DEVICE_WORK).height < FEWEST:
+    if trace.number_of(Kind.CPU_OP, *DEVICE_WORK) < FEWEST:
         return Steady(trace, (), (*entries, *undecided))
     warm, steps = _without_first_steps(without_stretches(trace, found.cut) if entries else trace)
     whole, ends = _complete(warm)

@@ -19,6 +19,7 @@ from pyrometer.trace.naming.patterns import (
 from pyrometer.trace.timing.intervals import EMPTY, Intervals, Lanes, clip, covered, merge, subtract, union
 
 CALLS = (Kind.RUNTIME, Kind.DRIVER)
+USED = ("kind", "name", "track", "start_ns", "end_ns")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def find_activity(events: pl.DataFrame, steps: pl.DataFrame) -> Activity:
 
     Old files write annotations as operators; of these the marks of steps are known by their name and left out.
     """
-    events = events.filter((pl.col("kind") != Kind.CPU_OP.value) | ~is_step_mark())
+    events = events.select(USED).filter((pl.col("kind") != Kind.CPU_OP.value) | ~is_step_mark())
     has_device = _only(events, *DEVICE_WORK).height > 0
     kernels = _split(_only(events, Kind.KERNEL), is_communication())
     calls = _split(_only(events, *CALLS), is_blocking_call())
@@ -131,11 +132,11 @@ def _on_working_threads(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _only(events: pl.DataFrame, *kinds: Kind) -> pl.DataFrame:
-    return events.filter(is_kind(*kinds)).select("kind", "name", "track", "start_ns", "end_ns")
+    return events.filter(is_kind(*kinds))
 
 
 def _split(events: pl.DataFrame, chosen: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
-    is_chosen = chosen.fill_null(value=False)
+    is_chosen = events.select(chosen.fill_null(value=False)).to_series()
     return events.filter(is_chosen), events.filter(~is_chosen)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.copy_names import UNPINNED
 from pyrometer.trace.naming.patterns import is_blocking_call
 from pyrometer.trace.trace import RankTrace, kept
@@ -26,23 +26,16 @@ def find_waits(trace: RankTrace) -> pl.DataFrame:
     A call counts when its name says that it blocks (`cudaStreamSynchronize`, `hipMemcpyWithStream`, `cudaFree`, …), or
     when it copies from or to pageable memory and returned only after its copy had ended.
     """
-    events = trace.events
-    calls = is_kind(Kind.RUNTIME, Kind.DRIVER)
-    copies = events.filter(
-        (pl.col("kind") == Kind.MEMCPY.value)
-        & pl.col("parent").is_not_null()
-        & pl.col("name").str.contains(UNPINNED)
+    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER).select("event", "name", "track", "start_ns", "end_ns")
+    copies = trace.of_kind(Kind.MEMCPY).filter(
+        pl.col("parent").is_not_null() & pl.col("name").str.contains(UNPINNED)
     )
     ended = copies.group_by(pl.col("parent").cast(pl.UInt32).alias("event")).agg(
         copied_ns=pl.col("end_ns").max()
     )
-    blocked = (
-        events.filter(pl.col("event").is_in(ended["event"].implode()))
-        .join(ended, on="event")
-        .filter(pl.col("copied_ns") <= pl.col("end_ns"))["event"]
-    )
-    chosen = calls & (is_blocking_call().fill_null(value=False) | pl.col("event").is_in(blocked.implode()))
+    blocked = calls.join(ended, on="event").filter(pl.col("copied_ns") <= pl.col("end_ns"))["event"]
+    chosen = is_blocking_call().fill_null(value=False) | pl.col("event").is_in(blocked.implode())
     scope = pl.lit("device")
     for pattern, name in reversed(SCOPES):
         scope = pl.when(pl.col("name").str.contains(pattern)).then(pl.lit(name)).otherwise(scope)
-    return events.filter(chosen).select("event", "name", "track", "start_ns", "end_ns", scope=scope)
+    return calls.filter(chosen).with_columns(scope=scope)
