@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from pyrometer.store.comparison import compare_runs
 
+ADD = "git worktree add"
 OLD, NEW = "a" * 40, "b" * 40
 
 
@@ -16,13 +18,12 @@ OLD, NEW = "a" * 40, "b" * 40
         (
             (OLD, False),
             (OLD, True),
-            f"git worktree add ../before {OLD[:12]} && pyrometer bench ../before/model.py:work --vs model.py:work",
+            f"{ADD} ../before {OLD[:12]} && pyrometer bench ../before/model.py:work --vs model.py:work",
         ),
         (
             (OLD, False),
             (NEW, False),
-            f"git worktree add ../before {OLD[:12]} && git worktree add ../after {NEW[:12]} && "
-            "pyrometer bench ../before/model.py:work --vs ../after/model.py:work",
+            f"{ADD} ../before {OLD[:12]} && {ADD} ../after {NEW[:12]} && pyrometer bench ../before/model.py:work --vs ../after/model.py:work",
         ),
     ],
 )

@@ -16,7 +16,9 @@ from pyrometer.report.documents import CompareDocument
 from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts.layout import Section
 
-SAME_CODE = "Nothing to compare: both runs are of the same code, so that what differs between them is the machine's."
+SAME_CODE = (
+    "Nothing to compare: both runs are of the same code, so that what differs between them is the machine's."
+)
 
 
 def tell(document: CompareDocument) -> Told:
