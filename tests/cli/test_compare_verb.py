@@ -135,6 +135,8 @@ def test_only_what_both_runs_looked_at_is_compared(save, compare):
     assert "gone" not in out
 
 
-def test_two_runs_of_one_clean_commit_are_proved_by_a_comparison_with_itself(save, compare):
+def test_between_two_runs_of_one_clean_commit_there_is_nothing_to_compare(save, compare):
     a, b = (save(age_s=age_s, commit=("0123456789abcdef", False)) for age_s in (60, 0))
-    assert "pyrometer bench model.py:work --vs model.py:work\n" in compare(a, b)
+    text = compare(a, b)
+    assert "Nothing to compare: both runs are of the same code" in text
+    assert "pyrometer bench" not in text

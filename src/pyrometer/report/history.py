@@ -11,6 +11,7 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
 from pyrometer.report.attachments import PastRun
+from pyrometer.report.facts.measurement import is_sound
 from pyrometer.store.run import Run
 
 
@@ -19,7 +20,7 @@ def past_runs(runs: Sequence[Run]) -> list[PastRun]:
 
     Left out are runs without a measurement, and those of another target, machine (by its fingerprint), variant or clock
     than the newest: a step between them would say nothing about the program. Where the interval of a median and that of
-    the run before it lie apart, `change` says so. That is for the eye and no verdict: the two were taken at
+    the run before it lie apart, `change` says so, except between two runs of one commit of which one has caveats. That is for the eye and no verdict: the two were taken at
     different moments, so that the machine may have changed as well; `pyrometer bench --vs` decides.
 
     Args:
@@ -68,12 +69,18 @@ def _past(one: _Measured) -> PastRun:
 
 
 def _with_changes(series: Iterable[_Measured]) -> Iterable[PastRun]:
-    before: PastRun | None = None
+    before: _Measured | None = None
     for one in series:
         past = _past(one)
-        change = _change(before, past) if before is not None else None
+        change = None if before is None or _doubtful(before, one) else _change(_past(before), past)
         yield msgspec.structs.replace(past, change=change)
-        before = past
+        before = one
+
+
+def _doubtful(before: _Measured, after: _Measured) -> bool:
+    """Whether two runs of one commit lie apart for their own caveats rather than for the program."""
+    same_commit = before.run.commit_sha == after.run.commit_sha
+    return same_commit and not (is_sound(before.measurement) and is_sound(after.measurement))
 
 
 def _change(before: PastRun, after: PastRun) -> str | None:

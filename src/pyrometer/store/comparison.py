@@ -40,7 +40,9 @@ class Comparison(Record, frozen=True, kw_only=True):
         doc("why there is no ratio: target, work per step, clock; empty where there is one"),
     ] = []
     note: Annotated[str, doc("why the figures are no verdict")] = NOTE
-    prove_with: Annotated[str, doc("the command that would give a verdict")]
+    prove_with: Annotated[
+        str | None, doc("the command that would give a verdict; null where both ran the same code")
+    ]
     environment: Annotated[Environment | None, doc("of B; `changes` lists what was different for A")] = None
     changes: Annotated[RunChanges, doc("part by part, as far as both runs looked at it")] = RunChanges()
 
@@ -108,16 +110,19 @@ def _measurement(run: Run) -> Measurement:
     return from_dict(Measurement, plain)
 
 
-def _proof(a: Run, b: Run) -> str:
+def _proof(a: Run, b: Run) -> str | None:
+    """A command that runs the code of both in turns; `None` where there is no second code to run."""
     if a.target != b.target:
         return f"pyrometer bench {_factory(a)} --vs {_factory(b)}"
-    target = _factory(a)
-    if a.id == b.id or (a.commit_sha and a.commit_sha == b.commit_sha and not (a.dirty or b.dirty)):
-        # The same code: what differs between the runs is the machine, and a comparison with itself tells how much.
-        return f"pyrometer bench {target} --vs {target}"
+    if a.id == b.id or (a.commit_sha and a.commit_sha == b.commit_sha and not b.dirty):
+        return None  # what the first changed without committing it, no commit holds
     # The same target at two moments: only code that exists twice can be run in turns.
-    earlier = a.commit_sha[:12] if a.commit_sha else "COMMIT"
-    return f"git worktree add ../before {earlier} && pyrometer bench ../before/{target} --vs {target}"
+    target = _factory(a)
+    before = f"git worktree add ../before {a.commit_sha[:12] if a.commit_sha else 'COMMIT'}"
+    if b.dirty or not b.commit_sha:
+        return f"{before} && pyrometer bench ../before/{target} --vs {target}"
+    after = f"git worktree add ../after {b.commit_sha[:12]}"
+    return f"{before} && {after} && pyrometer bench ../before/{target} --vs ../after/{target}"
 
 
 def _factory(run: Run) -> str:

@@ -51,6 +51,15 @@ def test_changes_are_marked_where_intervals_lie_apart(make_run):
     assert found[2].commit_sha == runs[2].commit_sha
 
 
+def test_runs_of_one_commit_with_caveats_are_called_neither_slower_nor_faster(make_run):
+    def of_one_commit(*, steady: bool) -> list[Run]:
+        runs = [make_run(i, median, steady=steady, warnings=[]) for i, median in enumerate([0.1, 0.2, 0.1])]
+        return [msgspec.structs.replace(run, commit_sha="c" * 40) for run in runs]
+
+    assert [run.change for run in past_runs(of_one_commit(steady=False))] == [None, None, None]
+    assert [run.change for run in past_runs(of_one_commit(steady=True))] == [None, "slower", "faster"]
+
+
 def test_intervals_that_touch_are_no_change(make_run):
     assert [run.change for run in past_runs([make_run(0, 0.1), make_run(1, 0.1019)])] == [None, None]
 

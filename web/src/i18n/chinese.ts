@@ -1788,4 +1788,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "{n} of the {n} cards count the same cost as one above them.": "{n}/{n} 张卡片所计的代价与其上方某张相同。",
   Configurations: "各配置",
   "Median step of {n} windows, from {n} to {n}": "{n} 个窗口的中位步时，从 {n} 到 {n}",
+  "Nothing to compare: both runs are of the same code, so that what differs between them is the machine's.":
+    "无可比较：两次运行的代码相同，差异来自机器。",
 };

@@ -8,12 +8,17 @@ from pyrometer.report.chapters.chapter import (
     Code,
     Figures,
     Rows,
+    Text,
     Told,
 )
 from pyrometer.report.chapters.surroundings import machine, provenance
 from pyrometer.report.documents import CompareDocument
 from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts.layout import Section
+
+SAME_CODE = (
+    "Nothing to compare: both runs are of the same code, so that what differs between them is the machine's."
+)
 
 
 def tell(document: CompareDocument) -> Told:
@@ -30,7 +35,7 @@ def tell(document: CompareDocument) -> Told:
     chapters = machine(comparison.environment)
     if figures:
         chapters.append(Chapter("figures", "What changed", [Figures(figures)], place="quiet"))
-    chapters.append(Chapter("proof", "To prove a difference", [Code(comparison.prove_with)]))
+    chapters.append(Chapter("proof", "To prove a difference", [_proof(comparison.prove_with)]))
     chapters += [chapter for chapter in changed if chapter.slug == "findings"]
     chapters.append(Chapter("measured", "Figures of both", [measured], "overview comparison", how=how))
     chapters.append(Chapter("sides", "The two runs", [sides]))
@@ -42,6 +47,10 @@ def tell(document: CompareDocument) -> Told:
         ),
         chapters + rests,
     )
+
+
+def _proof(command: str | None) -> Code | Text:
+    return Text(SAME_CODE) if command is None else Code(command)
 
 
 def _changed(section: Section) -> Chapter:
