@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
-from pyrometer.trace.reading import chunks, salvage
+from pyrometer.trace.reading import chunks, header, salvage
 from pyrometer.trace.reading.chunks import Document
 from pyrometer.trace.reading.effort import LEAST_BYTES, LONGEST_MENDED, SHARE, Effort
 from pyrometer.trace.reading.repair_log import RepairLog
@@ -118,3 +119,23 @@ def test_what_is_longer_than_any_event_is_not_mended():
     effort.earn(1 << 40)
     assert effort.allows(LONGEST_MENDED)
     assert not effort.allows(LONGEST_MENDED + 1)
+
+
+def test_what_stands_behind_the_events_is_read_as_far_as_keys_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+
+    class Counting:
+        def __init__(self, kind: type) -> None:
+            self.kind = kind
+
+        def decode(self, text: bytes) -> object:
+            decoded.append(len(text))
+            return msgspec.json.decode(text, type=self.kind)
+
+    monkeypatch.setattr(header, "decoder", Counting)
+    repairs = RepairLog("trace.json")
+    other = b',"trace_id":"a","list":[' + b",".join([b'{"x":[1,2]}'] * 1_000_000) + b"],]"
+    read = header.read_header(b'{"schemaVersion":1,', other, repairs, tail_at=7)
+    assert read == {"schemaVersion": 1, "trace_id": "a"}
+    assert [repair.code for repair in repairs.repairs()] == ["garbage_at_end"]
+    assert sum(decoded) <= 2 * header.MOST_BYTES

@@ -33,6 +33,13 @@ TAKEN = frozenset(
 )
 """Keys that have a field of their own; all others are kept as metadata."""
 
+LONGEST = 2**20
+"""Bytes of keys after the events: more is something else, such as a file that was written behind another."""
+
+MOST_TRIES = 1000
+MOST_BYTES = 32 * LONGEST
+"""Decoded at most to find the last whole pair."""
+
 _PAIR = re.compile(
     rb'"(rank|world_size|backend|baseTimeNanoseconds|trace_id|host_name|schemaVersion)"\s*:\s*(-?\d+|"[^"]*")'
 )
@@ -50,7 +57,10 @@ def read_header(head: bytes, tail: bytes, repair_log: RepairLog, *, tail_at: int
     header: dict[str, Any] = {}
     if head:
         header |= _decode(head, b"", repair_log, 0)
-    if tail.strip() and head:
+    if len(tail) > LONGEST and head:
+        repair_log.note("garbage_at_end", byte=tail_at)
+        header |= _whole_pairs(tail[:LONGEST])
+    elif tail.strip() and head:
         header |= _decode(b"", tail, repair_log, tail_at)
     header.pop("traceEvents", None)
     return header
@@ -83,7 +93,7 @@ def _decode(head: bytes, tail: bytes, repair_log: RepairLog, byte: int) -> dict[
 def _whole_pairs(tail: bytes) -> dict[str, Any]:
     """The keys after the events up to the cut."""
     cut = len(tail)
-    for _ in range(1000):
+    for _ in range(min(MOST_TRIES, MOST_BYTES // max(cut, 1))):
         with suppress(*DECODE_ERRORS):
             return _innermost(decoder(dict[str, Any]).decode(b'{"traceEvents":[]' + tail[:cut] + b"}"))
         cut = tail.rfind(b",", 0, cut)
