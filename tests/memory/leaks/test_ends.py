@@ -121,3 +121,18 @@ def test_a_view_that_pins_its_storage_is_to_be_cloned() -> None:
     assert report.verdict == "leak"
     assert ".clone()" in (report.sites[0].fix or "")
     assert "needs 1.00 KiB of each 64.0 KiB" in report.sentence
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("class Other:\n    def step(self, x):\n        self.rows[0] = x", []),
+        ("class Buffer(Rows):\n    def step(self, x):\n        self.rows.clear()", [3]),
+        ("class Trainer:\n    def step(self, x):\n        self.buffer.rows.clear()", [3]),
+        ("def trim(buffer):\n    buffer.rows.clear()", [2]),
+    ],
+)
+def test_in_another_file_self_is_the_owner_only_where_a_class_derives_from_it(
+    code: str, found: list[int]
+) -> None:
+    assert lines(code, heirs_of="Rows") == found

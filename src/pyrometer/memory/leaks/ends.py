@@ -41,9 +41,10 @@ def where_it_ends(holder: Holder, container: str) -> str | None:
         return None
     by_key = holder.container in _BY_KEY
     is_local = len(names) == 1 and holder.root in ("frame local", "closure", "generator")
-    function = (holder.owner or "").rpartition(".")[2] if is_local else ""
+    owner = (holder.owner or "").rpartition(".")[2]
     for file in _files(holder, elsewhere=len(set(names) - {"self", "cls"}) > 1):
-        lines = _ends_in(file, names[-1], by_key, function)
+        heirs_of = "" if file == holder.file else owner
+        lines = _ends_in(file, names[-1], by_key, owner if is_local else "", heirs_of)
         if lines:
             return f"{file}:{lines[0]}"
     return None
@@ -65,18 +66,22 @@ def _file_of(module: object) -> str | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _ends_in(file: str, name: str, by_key: bool, function: str) -> list[int]:
+def _ends_in(file: str, name: str, by_key: bool, function: str, heirs_of: str) -> list[int]:
     try:
         with tokenize.open(file) as source:
             text = source.read()
         tree = ast.parse(text) if name in text else None
     except (OSError, SyntaxError, ValueError):  # a file that is gone, or no longer Python: it says nothing
         return []
-    return [] if tree is None else ends_in(tree, name, by_key=by_key, function=function)
+    return [] if tree is None else ends_in(tree, name, by_key=by_key, function=function, heirs_of=heirs_of)
 
 
-def ends_in(tree: ast.Module, name: str, *, by_key: bool = False, function: str = "") -> list[int]:
+def ends_in(
+    tree: ast.Module, name: str, *, by_key: bool = False, function: str = "", heirs_of: str = ""
+) -> list[int]:
     r"""The lines of a file that may let go what a container of this name has; of a local variable, those of its function.
+
+    In a file that is not the owner's, `self` is the owner only in classes that derive from it (`heirs_of`).
 
     >>> ends_in(ast.parse("rows = []\nfor row in data:\n    rows.append(row)\n    if len(rows) > 9: del rows[0]"), "rows")
     [4]
@@ -91,9 +96,20 @@ def ends_in(tree: ast.Module, name: str, *, by_key: bool = False, function: str 
             continue
         if not function and any(_is_own(scope, name) for scope in outer):
             continue
-        if _lets_go(node, name, by_key) or _is_replaced(node, name, around, called):
+        ends = _lets_go(node, name, by_key) or _is_replaced(node, name, around, called)
+        if ends and not (heirs_of and _is_anothers(node, name, around, heirs_of)):
             lines.append(getattr(node, "lineno", 0))
     return sorted(set(lines))
+
+
+def _is_anothers(node: ast.AST, name: str, around: tuple[ast.AST, ...], heirs_of: str) -> bool:
+    """Whether it is about the attribute of another class, which has the same name."""
+    through_self = any(
+        isinstance(part, ast.Attribute) and part.attr == name and _last(part.value) in {"self", "cls"}
+        for part in ast.walk(node)
+    )
+    classes = [scope for scope in around if isinstance(scope, ast.ClassDef)]
+    return through_self and bool(classes) and heirs_of not in map(_last, classes[-1].bases)
 
 
 @functools.lru_cache(maxsize=4096)
