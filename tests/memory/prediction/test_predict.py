@@ -274,8 +274,9 @@ def test_cuda_rounds_to_blocks_and_takes_segments_without_a_gpu(mlp):
 
 def test_a_budget_is_answered(mlp):
     peak = predict_memory(mlp()).peak_bytes
-    assert predict_memory(mlp(), budget_bytes=peak).fits
-    assert not predict_memory(mlp(), budget_bytes=peak - 1).fits
+    assert predict_memory(mlp(), budget=peak).fits
+    assert not predict_memory(mlp(), budget=peak - 1).fits
+    assert predict_memory(mlp(), budget="2GiB").fits
     assert predict_memory(mlp()).fits is None
 
 

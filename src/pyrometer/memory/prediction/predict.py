@@ -17,6 +17,7 @@ from pyrometer.memory.prediction.sizes import Dims
 from pyrometer.memory.profile import PredictedMemory
 from pyrometer.memory.recording.steps import record_steps
 from pyrometer.quantity import Bytes
+from pyrometer.settings import parse_bytes
 from pyrometer.workload.workload import Workload
 
 MOST_PLACES = 20
@@ -35,7 +36,7 @@ def predict_memory(
     amp: torch.dtype | str | bool | None = None,
     device: torch.device | str | None = None,
     grad: bool | None = None,
-    budget_bytes: Bytes | None = None,
+    budget: Bytes | str | None = None,
     fallback: bool = False,
 ) -> PredictedMemory:
     """Say what a step will hold at its peak, and for what, without running it.
@@ -57,7 +58,7 @@ def predict_memory(
         amp: dtype of autocast; `False` for none.
         device: `"cuda"` lays CUDA's rules of allocation over a program of the CPU.
         grad: `False` for a training's forward pass without gradients, `True` for an inference with them.
-        budget_bytes: memory that it should fit into.
+        budget: memory that it should fit into, in bytes or as a size such as `"2GiB"`.
         fallback: where the program needs values, run two real steps instead; only of the program as written.
 
     Raises:
@@ -83,6 +84,7 @@ def predict_memory(
         device=device,
         grad=grad,
     )
+    limit = parse_bytes(budget) if isinstance(budget, str) else budget
     try:
         rehearsal = rehearse(work, settings)
     except NotPredictableError as error:
@@ -91,10 +93,10 @@ def predict_memory(
         log = record_steps(work, steps=settings.steps)
         notes = [*log.notes, f"real steps were run: {error.why}"]
         rehearsal = Rehearsal(log, None, None, notes=notes)
-        return predicted(rehearsal, settings, budget_bytes, from_real_steps=True)
+        return predicted(rehearsal, settings, limit, from_real_steps=True)
     if isinstance(settings.checkpoint, str):
         _note_no_effect(work, settings, rehearsal)
-    return predicted(rehearsal, settings, budget_bytes)
+    return predicted(rehearsal, settings, limit)
 
 
 def _note_no_effect(work: Workload, settings: Settings, rehearsal: Rehearsal) -> None:
