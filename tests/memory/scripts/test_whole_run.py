@@ -51,8 +51,35 @@ def test_validation_with_graphs_in_a_late_step_is_the_peak(follow_here: Callable
     assert whole is not None
     graphs = 4 * 8192 * (64 + 256) * 4  # of each batch the rows, and the activations behind ReLU
     assert profile.peak_bytes < 4 * MIB
-    assert 0.95 * graphs < profile.highest_bytes < 1.3 * graphs  # and what passes in the last forward pass
-    assert (whole.peak_step, whole.peak_phase, whole.num_steps) == (21, "forward", 30)
+    # Beside them what passes in the last forward pass, and what libraries take to compute it.
+    assert 0.95 * graphs < profile.highest_bytes < 2 * graphs
+    assert (whole.peak_step, whole.num_steps) == (21, 30)
+    assert (
+        whole.peak_phase == "forward" or whole.is_transient
+    )  # which is seen only when something begins or ends
+
+
+def test_a_peak_that_resident_memory_shows_late_is_of_where_most_was_alive() -> None:
+    readings = iter([10 * MIB, 10 * MIB, 50 * MIB, 10 * MIB, 10 * MIB])
+    released = iter([(100 * MIB, 0), (100 * MIB, 0), (160 * MIB, 50 * MIB)])
+    seconds = iter(
+        [0.0, 1.0, 2.0, 3.0, 102.0, 103.0]
+    )  # resident memory took a second to read: not again for a hundred
+    course = WholeRunPeak(
+        Meter(lambda: next(readings), "a meter"), lambda: next(released), lambda: next(seconds)
+    )
+    course.recorded(10 * MIB, steps=2)
+    for kind in (
+        kinds.FORWARD_BEGIN,
+        kinds.FORWARD_BEGIN + 1,
+        kinds.OPTIMIZER_BEGIN + 1,
+        kinds.FORWARD_BEGIN,
+    ):
+        course.at(kind, 0)
+    whole = course.found(10 * MIB)
+    assert whole is not None
+    assert (whole.peak_bytes, whole.peak_step, whole.peak_phase) == (60 * MIB, 1, "forward")
+    assert whole.is_transient
 
 
 @pytest.mark.slow

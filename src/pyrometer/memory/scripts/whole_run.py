@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pyrometer.memory.profile import WholeRun
 from pyrometer.memory.scripts.heap import Meter, best_meter, released_bytes
@@ -37,6 +38,14 @@ _NAMES = {
 }
 
 
+class Reading(NamedTuple):
+    """What the meter showed beyond the others', and when."""
+
+    live: Bytes = 0
+    step: int = 0
+    phase: str = ""
+
+
 class WholeRunPeak:
     """Told of all that begins and ends in the script's main thread.
 
@@ -58,10 +67,10 @@ class WholeRunPeak:
         self._ends = StepEnds()
         self._steps = self._recorded_steps = 0
         self._others: Bytes | None = None  # what the meter shows beside tensors; None until it is known
-        self._highest: Bytes = 0
         self._resident_peak: Bytes = 0
         self._next_s = 0.0
-        self._step, self._phase = 0, ""
+        self._peak = Reading()
+        self._fullest = Reading()  # since resident memory was read, which happens later than what it shows
         self._is_transient = False
         self._least: Bytes = RESOLUTION_BYTES
 
@@ -75,7 +84,7 @@ class WholeRunPeak:
         self._others = self._meter.read() - live_bytes
         self._resident_peak = released[0] if released is not None else 0
         self._recorded_steps = self._steps = steps
-        self._highest = max(self._highest, live_bytes)
+        self._peak = max(self._peak, Reading(live_bytes))
 
     def at(self, kind: int, value: int) -> None:
         """Something of this kind begins or ends."""
@@ -90,18 +99,18 @@ class WholeRunPeak:
     def finish(self) -> None:
         """The script ends; what came and went since the last reading is seen now."""
         if self._others is not None:
-            self._read_resident(self._meter.read() - self._others, 0)
+            self._read_resident(self._now(0))
 
     def found(self, recorded_bytes: Bytes) -> WholeRun | None:
         """What is known until now, given the peak of the recorded steps; `None` while nothing but them has run."""
         if self._others is None:
             return None
         least = max(RESOLUTION * recorded_bytes, self._least)
-        higher = self._highest > recorded_bytes + least
+        higher = self._peak.live > recorded_bytes + least
         return WholeRun(
-            peak_bytes=self._highest if higher else recorded_bytes,
-            peak_step=self._step if higher else None,
-            peak_phase=self._phase if higher else None,
+            peak_bytes=self._peak.live if higher else recorded_bytes,
+            peak_step=self._peak.step if higher else None,
+            peak_phase=self._peak.phase if higher else None,
             num_steps=max(self._steps, self._recorded_steps),
             recorded_steps=self._recorded_steps,
             is_transient=higher and self._is_transient,
@@ -109,27 +118,30 @@ class WholeRunPeak:
             source=self._meter.source,
         )
 
-    def _read(self, kind: int) -> None:
+    def _now(self, kind: int) -> Reading:
         assert self._others is not None
         live = self._meter.read() - self._others
-        if live > self._highest:
-            self._note(live, kind, transient=False)
+        return Reading(live, self._steps + 1, _phase_before(kind))  # the step that is running, from 1
+
+    def _read(self, kind: int) -> None:
+        reading = self._now(kind)
+        self._fullest = max(self._fullest, reading)
+        if reading.live > self._peak.live:
+            self._peak, self._is_transient = reading, False
         now = self._clock()
         if now >= self._next_s:
-            self._read_resident(live, kind)
+            self._read_resident(reading)
             self._next_s = self._clock() + (self._clock() - now) / MOST_SHARE
 
-    def _read_resident(self, live: Bytes, kind: int) -> None:
+    def _read_resident(self, reading: Reading) -> None:
         released = self._released()
         if released is not None and released[0] > self._resident_peak:
             self._resident_peak, gone = released
-            if gone >= LEAST_RELEASED and live + gone > self._highest:
-                self._note(live + gone, kind, transient=True)
-
-    def _note(self, peak: Bytes, kind: int, *, transient: bool) -> None:
-        self._highest, self._is_transient = peak, transient
-        self._step = self._steps + 1  # the step that is running, from 1
-        self._phase = _phase_before(kind)
+            peak = reading.live + gone
+            if gone >= LEAST_RELEASED and peak > self._peak.live:
+                was = self._fullest if 2 * self._fullest.live > peak else reading
+                self._peak, self._is_transient = was._replace(live=peak), True
+        self._fullest = Reading()
 
 
 def _phase_before(kind: int) -> str:
