@@ -62,9 +62,8 @@ def test_validation_with_graphs_in_a_late_step_is_the_peak(follow_here: Callable
 def test_a_peak_that_resident_memory_shows_late_is_of_where_most_was_alive() -> None:
     readings = iter([10 * MIB, 10 * MIB, 50 * MIB, 10 * MIB, 10 * MIB])
     released = iter([(100 * MIB, 0), (100 * MIB, 0), (160 * MIB, 50 * MIB)])
-    seconds = iter(
-        [0.0, 1.0, 2.0, 3.0, 102.0, 103.0]
-    )  # resident memory took a second to read: not again for a hundred
+    # Reading resident memory takes a second at first: not again for a hundred.
+    seconds = iter([0.0, 1.0, 1.0, 2.0, 3.0, 102.0, 103.0, 103.0])
     course = WholeRunPeak(
         Meter(lambda: next(readings), "a meter"), lambda: next(released), lambda: next(seconds)
     )
