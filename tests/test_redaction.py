@@ -79,6 +79,22 @@ SECRETS = [
     "gsk_canary0AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEf",
     "nvapi-canaryAbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
     "SG.canary0123456789abcd.canary0123456789abcdefghijk",
+    "ExpiredToken: IQoJb3JpZ2luX2VjEPr//////////wEaCXVzLWVhc3QtMSJHMEUCIQDcanary0",
+    "https://hooks.slack.com/workflows/T00000000/A0000/1234/canaryXXXXXXXXXXXXXXXXXX",
+    "headers={'authorization': b'Basic Y2FuYXcanary=='}",
+    'curl -H "X-Auth-Token: canary99" https://host',
+    "curl -s -b 'session=canary1' https://host",
+    "docker login -u me -p canary99 registry",
+    "psql -h db -U me -p canary-hunter2",
+    "openssl rsa -in key.pem -passin pass:canary99",
+    "PermissionError: invalid credentials ('me', 'canary')",
+    "<RequestsCookieJar[<Cookie sid=canary for host/>]>",
+    "glrt-canary0123456789abcd",
+    "dckr_pat_canary0123456789abcdefghi",
+    "sntrys_eyJpYXQiOjE2canary0123456789abcdef",
+    "figd_canary0123456789abcdefghij",
+    "ATATT3xFfGF0canary0123456789abcdefghijklmnop",
+    "refreshed with 1//0gcanary0123456789abcdefghij-klmnopqrstuvwxyz012345678",
 ]
 
 HARMLESS = [
@@ -105,6 +121,11 @@ HARMLESS = [
     "uint64_t __security_cookie = 0x00002B992DDFA232;",
     "train.py -p fp16 --passes 3; wrong password for user123 of bot7; webhooks",
     "tcp://localhost:29500/ranks@2",
+    "https://[::1]:8080/a@b and file:///home/me/x@2/y.py",
+    "attn_token=5 ways; python -u serve.py --user me -p 8080; key-value store; secret_scale_of_attention",
+    "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+    "ncclDevKernel_AllReduce_Sum_f32_RING_LL; GPU-0b1f2c3d-4e5f-6789-abcd-ef0123456789",
+    "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
 ]
 
 

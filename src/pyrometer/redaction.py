@@ -55,7 +55,7 @@ _OF_MODELS = frozenset({
     "each", "every", "one", "single", "language", "lang", "sentence", "word", "think", "thinking", "tool", "draft", "decode", "top", "by",
     "for", "of", "in", "is", "to", "ms", "s", "us", "cost", "time", "latency", "eot", "fim", "space", "newline", "speech", "sink", "summary",
     "global", "memory", "mem", "reg", "pos", "position", "action", "state", "dummy", "object", "latent", "context", "timestep", "patch",
-    "target", "source", "src", "tgt", "dep", "cond", "modality", "frame",
+    "target", "source", "src", "tgt", "dep", "cond", "modality", "frame", "attn", "attention", "chunk", "segment", "separator", "nl", "bot",
 })  # fmt: skip
 _PASS_OF = frozenset({
     "db", "database", "user", "login", "smtp", "mysql", "pg", "postgres", "redis", "mongo", "http", "proxy", "ssh", "ftp", "mail", "email",
@@ -67,9 +67,9 @@ _ONLY_OF = {"key": _KEYS, "pass": _PASS_OF, "pw": _PASS_OF, "pat": _PAT_OF}
 """Words that are of secrets only behind one of these."""
 
 _SUSPECT = re.compile(
-    r"pass|pwd|_pat|login|secret|token|key|credential|auth|cookie|bearer|://|A[KS]IA|ARO|AIDA|gh[a-z]_|github_pat|glpat|hf_|api_org_|sk-|xox|AIza|"
+    r"pass|pwd|_pat|login|secret|token|key|credential|auth|cookie|bearer|://|A[KS]IA|ARO|AIDA|gh[a-z]_|github_pat|gl[a-z]{2,4}-|hf_|api_org_|sk-|xox|AIza|"
     r"xapp-|ya29|npm_|pypi-|eyJ|sig|hooks\.slack|[rs]k_|SG\.|hv[sb]\.|GOCSPX|r8_|gsk_|xai-|nvapi-|do[opr]_v1_|shp[a-z]{2}_|lin_api_|dapi|webhook|"
-    r"bot\d|user|-u ",
+    r"bot\d|user|-[uU] |curl|IQoJ|FwoG|dckr_|pul-|sbp_|sntrys_|figd_|ATATT3|ntn_|SK[0-9a-f]{30}|1//0|EAA",
     re.IGNORECASE,
 )
 """A text without any of these holds no secret that is known by name or shape."""
@@ -77,29 +77,32 @@ _SUSPECT = re.compile(
 _SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)|\bAGE-SECRET-KEY-1[A-Z0-9]{20,}"
     r"|\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b"
-    r"|\bgh[a-z]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}"
+    r"|\bgh[a-z]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{16,}|\bgl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[\w-]{16,}"
     r"|\b(?:hf_|api_org_)(?=[A-Za-z0-9]*[A-Z0-9])[A-Za-z0-9]{20,}"
     r"|(?<![\w-])sk-(?=[\w-]*\d)[\w-]{16,}"
     r"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/]{20,}|\bhv[sb]\.[\w-]{20,}|\bGOCSPX-[\w-]{20,}|\br8_(?=[A-Za-z]*\d)[A-Za-z0-9]{30,40}\b"
     r"|\bgsk_(?=[A-Za-z]*\d)[A-Za-z0-9]{40,}|\bxai-(?=[A-Za-z]*\d)[A-Za-z0-9]{40,}|\bnvapi-[\w-]{40,}|\bdo[opr]_v1_[0-9a-f]{32,}|\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
     r"|\blin_api_[A-Za-z0-9]{20,}|\bdapi[0-9a-f]{32}\b|\bbot\d{6,12}:[\w-]{30,}|(?<=/webhooks/)\d{15,}/[\w-]{30,}|(?<=/IncomingWebhook/)[\w/-]{20,}"
     r"|\bxapp-[\w-]{10,}|\bxox[a-z]-[\w-]{10,}|\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{40,}"
-    r"|\bSG\.[\w-]{16,}\.[\w-]{16,}|hooks\.slack\.com/services/[\w/]+"
+    r"|\bSG\.[\w-]{16,}\.[\w-]{16,}|hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]+"
+    r"|\b(?:IQoJ|FwoG)(?=[\w+/]*\d)[\w+/]{40,}={0,2}|\bdckr_pat_[\w-]{20,}|\bpul-[0-9a-f]{40}\b|\bsbp_[0-9a-f]{40}\b|\bsntrys_[\w+/=]{20,}|\bfigd_[\w-]{20,}"
+    r"|\bATATT3[\w=-]{30,}|\b(?:ntn|secret)_(?=[A-Za-z]*\d)[A-Za-z0-9]{40,}\b|\bSK[0-9a-f]{32}\b|\bkey-[0-9a-f]{32}\b|(?<![\w/])1//0[\w-]{30,}|\bEAA(?=[A-Za-z]*\d)[A-Za-z0-9]{60,}"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",
     re.DOTALL,
 )
 _URL = re.compile(
-    r"(?P<scheme>\b[A-Za-z][\w+.-]{0,30}://)"
+    r"(?P<scheme>\b[A-Za-z][\w+.-]{0,30}://)(?!\[)"
     r"(?:[^\s/'\"<>?#:]*:(?P<password>[^\s/'\"<>?#]+)(?=@[\w.:%\[\]-]+(?:[^\w.:%#@-]|$))|[^\s/'\"<>?#:@]{16,}"
     r"|[^\s/'\"<>?#:@]*:(?!\d+[/?#])(?P<odd>[^\s'\"<>]{1,200}))@(?=[\w\[])"
 )
-_HEADER = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:[A-Za-z]+\s+)?|\bbearer\s+(?=[^\s\"']*(?:[\d._-]|(?-i:[a-z][A-Z]))))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
+_HEADER = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*b?[\"']?(?:[A-Za-z]+\s+)?|\bX-[\w-]{0,40}-(?:Token|Auth):\s*|\bbearer\s+(?=[^\s\"']*(?:[\d._-]|(?-i:[a-z][A-Z]))))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
 _COOKIE = re.compile(
-    r"(\b(?:set-)?cookie:\s*)[\w.-]+=[^\n\"']*|(\bcookies\s?=\s?\{)[^{}\n]*[\"'][^{}\n]*(?=\})", re.IGNORECASE
+    r"(\b(?:set-)?cookie:\s*|<cookie (?=[\w.-]+=))[\w.-]+=[^\n\"']*|(\bcookies\s?=\s?\{)[^{}\n]*[\"'][^{}\n]*(?=\})", re.IGNORECASE
 )
 _PROGRAM = re.compile(
     r"(\bwandb login (?:-\S+ ){0,4}|\bsshpass -p ?|\b(?:mysql|mariadb)\w*\b[^\n|;]{0,200}? -p(?=\S)|(?<![\w-])(?:-u|--user|--proxy-user)[ =]"
-    r"(?!\d+:\d+\b)[\w.@-]+:(?!//)|\bpassword (?=\S*\d\S*\s*$|\S*\d\S* +(?:machine|account)\b)|[\"']username[\"']: ?[\"'][^\"']*[\"'], ?[\"']key[\"']: ?[\"'])"
+    r"(?!\d+:\d+\b)[\w.@-]+:(?!//)|(?<![\w-])(?:-[uU]|--user(?:name)?)[ =]\S+ (?:-\S+ ){0,2}-p (?![\d.]+(?:\s|$)|-)|\bcurl\b[^\n|;]{0,200}? -b [\"']?[\w.-]+="
+    r"|-pass(?:in|out)? pass:|\bpassword (?=\S*\d\S*\s*$|\S*\d\S* +(?:machine|account)\b)|[\"']username[\"']: ?[\"'][^\"']*[\"'], ?[\"']key[\"']: ?[\"'])"
     r"[^\s\"']{6,}",
     re.MULTILINE,
 )
@@ -130,7 +133,7 @@ _LINE = re.compile(
 )
 _FOLDER = re.compile(r"(?<=/)(?P<before>(?P<name>[A-Za-z_][\w.-]{0,80})=)(?P<value>[^\s/'\"]+)(?=/|$)")
 _LOGIN = re.compile(
-    r"(\blogin\(\s*(?:key\s*=\s*)?|\bauth\s*=\s*\([^,()]*,\s*|\b(?:password|passphrase|api key)\s+)(?:\"[^\"]+\"|'[^']+')",
+    r"(\blogin\(\s*(?:key\s*=\s*)?|\bauth\s*=\s*\([^,()]*,\s*|\bcredentials?:?\s*\([^,()]*,\s*|\b(?:password|passphrase|api key)\s+)(?:\"[^\"]+\"|'[^']+')",
     re.IGNORECASE,
 )
 _UNKNOWN = re.compile(r"[\"']?(?:=|\$|%|<|\[|\{|None\b|null\b|REDACTED|[\"']?$)")
