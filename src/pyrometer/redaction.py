@@ -97,7 +97,8 @@ _URL = re.compile(
 )
 _HEADER = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*b?[\"']?(?:[A-Za-z]+\s+)?|\bX-[\w-]{0,40}-(?:Token|Auth):\s*|\bbearer\s+(?=[^\s\"']*(?:[\d._-]|(?-i:[a-z][A-Z]))))([^\s\"',;]{6,})", re.IGNORECASE)  # fmt: skip
 _COOKIE = re.compile(
-    r"(\b(?:set-)?cookie:\s*|<cookie (?=[\w.-]+=))[\w.-]+=[^\n\"']*|(\bcookies\s?=\s?\{)[^{}\n]*[\"'][^{}\n]*(?=\})", re.IGNORECASE
+    r"(\b(?:set-)?cookie:\s*|<cookie (?=[\w.-]+=))[\w.-]+=[^\n\"']*|(\bcookies\s?=\s?\{)[^{}\n]*[\"'][^{}\n]*(?=\})",
+    re.IGNORECASE,
 )
 _PROGRAM = re.compile(
     r"(\bwandb login (?:-\S+ ){0,4}|\bsshpass -p ?|\b(?:mysql|mariadb)\w*\b[^\n|;]{0,200}? -p(?=\S)|(?<![\w-])(?:-u|--user|--proxy-user)[ =]"
