@@ -20,6 +20,8 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measure import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
+from pyrometer.workload.inference import Inference
+from pyrometer.workload.training import Training
 from pyrometer.workload.workload import Workload, require_workload
 
 DEFAULT_BUDGET_S = 30.0
@@ -55,7 +57,7 @@ def compare(
         progress: told how far it is, between blocks.
 
     Raises:
-        InputError: a side cannot be prepared, the sides are on different devices, or the time of a side is not that of its
+        InputError: a side cannot be prepared, one infers and the other trains, the sides are on different devices, or the time of a side is not that of its
             work: it returns what has yet to run, puts work off to a thread, or keeps its answers by the identity of inputs.
         UserProgramError: a step raised.
 
@@ -99,6 +101,7 @@ def compare_many(
         raise InputError("compare: no candidate; give at least one workload to compare with the baseline")
     for work in (baseline, *candidates):
         require_workload(work)
+    _require_same_job(baseline, candidates)
     rule = DecisionRule(
         confidence=confidence,
         margin=margin if margin is not None else (THOROUGH_MARGIN if thorough else DEFAULT_MARGIN),
@@ -113,3 +116,17 @@ def compare_many(
         trial = Trial(sides, rule, limit_s, seed, progress, strict=True)
         trial.run()
         return [conclude(trial, candidate) for candidate in range(1, len(sides))]
+
+
+def _require_same_job(baseline: Workload, candidates: Sequence[Workload]) -> None:
+    """A forward pass is no faster training step; what a `Call` does is not known before it runs."""
+    for candidate in candidates:
+        if {
+            isinstance(work, Training)
+            for work in (baseline, candidate)
+            if isinstance(work, (Inference, Training))
+        } == {False, True}:
+            raise InputError(
+                f"compare: the baseline is of kind {type(baseline).__name__} and the candidate of kind {type(candidate).__name__}, "
+                "whose steps do different jobs; compare two Inference or two Training workloads"
+            )
