@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
+from torch import nn
 
 from pyrometer.bench.autocorrelation import effective_size
 from pyrometer.bench.clock import Clock, clock_for, timer_overhead
@@ -25,7 +27,8 @@ from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.quantity import Seconds
-from pyrometer.workload.workload import Session, Workload, require_workload
+from pyrometer.workload.given import workload_of
+from pyrometer.workload.workload import Session, Workload
 
 Progress = Callable[[float, str], None]
 """Called with the share of the budget that is used, and what is being done."""
@@ -42,8 +45,8 @@ DOUBT_SHARE = 10
 
 
 def measure(
-    work: Workload,
-    *,
+    work: Workload | nn.Module,
+    *inputs: Any,
     budget_s: Seconds = DEFAULT_BUDGET_S,
     confidence: float = DEFAULT_CONFIDENCE,
     phases: bool = True,
@@ -51,15 +54,17 @@ def measure(
     clock: Clock | None = None,
     circumstances: Circumstances | None = None,
     progress: Progress | None = None,
+    **keywords: Any,
 ) -> Measurement:
-    """Measure a workload within a time budget.
+    """Measure a workload, or a model's forward pass, within a time budget.
 
     The first call, the warm-up and the steady state are kept apart. Sampling ends early when the median is known to
     half a per cent from a thousand effective samples. Ctrl-C, or a failure after the first step, ends it too; what was
     measured is returned and says so.
 
     Args:
-        work: what to measure; its state is restored.
+        work: what to measure; its state is restored. A model is measured as `Inference(model, inputs)`.
+        inputs: of a model, as its arguments; a single one in any form that `Inference` takes.
         budget_s: no new step is begun after so many seconds.
         confidence: coverage of the intervals.
         phases: whether to spend a fifth of the budget on the split into phases.
@@ -67,17 +72,18 @@ def measure(
         clock: by default the right one for the workload's device.
         circumstances: what the user typed, for the hints.
         progress: told how far it is, between blocks.
+        keywords: of a model, its inputs by keyword.
 
     Raises:
-        InputError: the workload cannot be prepared, or the budget is not positive.
+        InputError: the workload cannot be prepared, inputs do not fit, or the budget is not positive.
         UserProgramError: the very first step raised.
 
     >>> import pyrometer as pm, torch
-    >>> m = pm.measure(pm.Inference(torch.nn.Linear(8, 2), torch.randn(4, 8)), budget_s=0.2)
+    >>> m = pm.measure(torch.nn.Linear(8, 2), torch.randn(4, 8), budget_s=0.2)
     >>> m.ci_low_s <= m.median_s <= m.ci_high_s
     True
     """
-    require_workload(work)
+    work = workload_of(work, inputs, keywords)
     if not budget_s > 0:
         raise InputError(f"budget: got {budget_s} s; it must be positive, for example 5 s")
     asked = circumstances or Circumstances(budget_s=budget_s)
