@@ -9,6 +9,7 @@ fields are ignored and new fields have defaults.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -27,6 +28,22 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     1.5
     """
 
+    def __str__(self) -> str:
+        """The short answer, as a verb prints it; of a record that has none, its `repr`."""
+        return _load_view().in_text(self)
+
+    def to_json(self) -> str:
+        """The record as JSON, indented."""
+        return to_json(self, indent=2).decode()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the record to a file, without secrets: a page (`.html`), its data (`.json`) or Markdown (`.md`).
+
+        Raises:
+            InputError: another suffix, or a place that cannot be written.
+        """
+        return _load_view().save(self, Path(path))
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What a notebook shows of the record: the part of a report that fits it."""
         del include, exclude  # IPython filters by itself
@@ -38,13 +55,19 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
 
 
 class NotebookView(Protocol):
-    """What draws records in notebooks."""
+    """What draws records: in notebooks, in terminals and in files."""
 
     def mime_bundle(self, record: Record, /) -> dict[str, str]:
         """The renderings of a record by MIME type, as IPython's `_repr_mimebundle_` returns them."""
 
     def in_short(self, record: Record, /) -> str:
         """One line for a record among others."""
+
+    def in_text(self, record: Record, /) -> str:
+        """What `print` shows of a record."""
+
+    def save(self, record: Record, path: Path, /) -> Path:
+        """Write a record to a file whose suffix says the form."""
 
 
 _load_view: Callable[[], NotebookView]

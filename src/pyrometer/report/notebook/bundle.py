@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import cast
 
 import jinja2
 
 from pyrometer.record import Record
+from pyrometer.redaction import redacted
+from pyrometer.report.answer.documents import short_answer
+from pyrometer.report.answer.lines import screen
+from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import Section, percent
 from pyrometer.report.inline import asset
+from pyrometer.report.kinds import DOCUMENTS
 from pyrometer.report.notebook.fragment import MOST_SECTIONS, Fragment, fragment_of
 from pyrometer.report.notebook.picture import COLOURS, picture
+from pyrometer.report.notebook.saving import save as save  # noqa: PLC0414 - part of the view
 from pyrometer.report.templating import environment
+
+WIDTH = 80
+"""Columns of what `print` shows."""
 
 
 def mime_bundle(record: Record) -> dict[str, str]:
@@ -24,6 +34,15 @@ def in_short(record: Record) -> str:
     """One line for a record among others, in a list or a dictionary."""
     name, fragment = type(record).__name__, fragment_of(record)
     return repr(record) if fragment.headline == name else f"<{name}: {fragment.headline}>"
+
+
+def in_text(record: Record) -> str:
+    """The short answer of a document, at most 25 lines of 80 columns; of another record its headline."""
+    if type(record) in DOCUMENTS.values():
+        answer = short_answer(cast("Document", redacted(record)))
+        if answer is not None:
+            return "\n".join(line.plain.rstrip() for line in screen(answer, WIDTH))
+    return as_text(fragment_of(record), record)
 
 
 def as_html(fragment: Fragment) -> str:
