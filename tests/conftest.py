@@ -30,8 +30,9 @@ pytest_plugins = ["cpu_seconds", "few_doctests"]
 
 
 def pytest_configure() -> None:
-    """Nobody looks: widths follow no terminal, whatever a worker was started with."""
+    """Nobody looks: widths follow no terminal, whatever a worker was started with, and no verb says how far it is."""
     os.environ.pop("COLUMNS", None)
+    os.environ["PYROMETER_PROGRESS"] = "0"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@
     seed = 0                 # PYROMETER_SEED
     capture = "stack,shapes" # PYROMETER_CAPTURE
     strict = true            # PYROMETER_STRICT
+    progress = false         # PYROMETER_PROGRESS
 
 Tables below it, such as `[tool.pyrometer.rules]`, are read by those whom they configure.
 
@@ -71,6 +72,7 @@ class Settings(Record, frozen=True, kw_only=True):
         "stack,shapes,memory,modules"
     )
     strict: Annotated[bool, doc("refuse damaged trace files instead of mending them")] = False
+    progress: Annotated[bool, doc("say on stderr how far a verb is: a bar, or a line every 5 s")] = True
 
     def __post_init__(self) -> None:
         """Refuse values that no verb could use; runs for every copy as well."""
@@ -199,6 +201,7 @@ _KEYS = {
     "seed": _Key("seed", _parse_seed),
     "capture": _Key("capture", str),
     "strict": _Key("strict", parse_switch),
+    "progress": _Key("progress", parse_switch),
 }
 TABLES = ("rules",)
 """Tables within `[tool.pyrometer]` that others read, each with `read_table(file, name)`."""
@@ -286,7 +289,7 @@ def _with_file(settings: Settings, file: Path) -> Settings:
         if key in TABLES:
             _as_table(value, file, f"tool.pyrometer.{key}")
             continue
-        is_switch = isinstance(value, bool) and key == "strict"
+        is_switch = isinstance(value, bool) and _KEYS[key].parse is parse_switch
         if not is_switch and (isinstance(value, bool) or not isinstance(value, (str, int, float))):
             raise InputError(f"{source} {key}: got {value!r}; legal is a string or a number")
         text = _beside(file, value) if key == "store" else str(value)

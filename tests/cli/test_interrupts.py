@@ -46,6 +46,63 @@ def test_what_was_measured_before_is_kept(verb: str, pressing: pytest.MonkeyPatc
     assert [note for note in document["evidence"]["notes"] if "Ctrl-C" in note]
 
 
+@pytest.mark.parametrize("stage", ["predicting", "watching"])
+def test_what_was_recorded_of_memory_is_kept(stage: str, pressing: pytest.MonkeyPatch, capsys) -> None:
+    pressing.setattr(
+        "pyrometer.cli.progress._announce", lambda _share, what: press() if what.startswith(stage) else None
+    )
+    assert main(["memory", "model.py:work", "--json"]) == 130
+    document = json.loads(capsys.readouterr().out)
+    memory = document["evidence"]["memory"]
+    assert document["run_id"]
+    assert memory["peak_bytes"]
+    assert memory["interrupted"]
+    assert not memory.get("leak")
+    assert [note for note in memory["notes"] if "Ctrl-C" in note]
+
+
+@pytest.mark.slow
+def test_what_was_compiled_is_kept(pressing: pytest.MonkeyPatch, capsys) -> None:
+    pressing.setattr(
+        "pyrometer.cli.progress._announce", lambda _share, what: press() if "profiler" in what else None
+    )
+    assert main(["compile", "model.py:work", "--json"]) == 130
+    document = json.loads(capsys.readouterr().out)
+    assert document["run_id"]
+    assert document["evidence"]["compiled"]["graphs"] == 1
+    assert document["evidence"]["compiled"]["interrupted"]
+
+
+@pytest.mark.slow
+def test_modes_that_were_done_are_kept(pressing: pytest.MonkeyPatch, capsys) -> None:
+    pressing.setattr(
+        "pyrometer.cli.progress._announce",
+        lambda _share, what: press() if what.startswith("mode ") and ", 2 of" in what else None,
+    )
+    assert main(["compile", "model.py:work", "--with", "modes", "--budget", "1s", "--json"]) == 130
+    evaluation = json.loads(capsys.readouterr().out)["evidence"]["compiled"]["evaluation"]
+    assert evaluation["interrupted"]
+    assert [mode["mode"] for mode in evaluation["modes"]] == ["eager"]
+
+
+def test_a_captured_trace_is_analysed_and_kept_although_ctrl_c_is_pressed(
+    pressing: pytest.MonkeyPatch, capsys
+) -> None:
+    from pyrometer.trace.reporting import job_report
+
+    real = job_report.report_trace
+
+    def pressed(*arguments, **more):
+        press()
+        return real(*arguments, **more)
+
+    pressing.setattr(job_report, "report_trace", pressed)
+    assert main(["trace", "model.py:work", "--steps", "1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["run_id"]
+    assert document["evidence"]["trace"]
+
+
 def test_before_the_measurement_there_is_nothing_to_keep(pressing: pytest.MonkeyPatch, capsys) -> None:
     pressing.setattr(
         "pyrometer.cli.progress._announce", lambda _share, what: press() if what == "first call" else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,7 @@ from pyrometer.bench.phasing import time_phases
 from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.quantiles import estimate_quantile
 from pyrometer.bench.sampling import StepTimer, step_failure
-from pyrometer.bench.stage import Stage
+from pyrometer.bench.stage import Progress, Stage
 from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
@@ -30,7 +29,6 @@ from pyrometer.quantity import Seconds
 from pyrometer.workload.given import workload_of
 from pyrometer.workload.workload import Session, Workload
 
-Progress = Callable[[float, str], None]
 """Called with the share of the budget that is used, and what is being done."""
 
 DEFAULT_BUDGET_S = 5.0

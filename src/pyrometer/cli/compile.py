@@ -10,6 +10,7 @@ import click
 from pyrometer.cli.baseline import read_baseline
 from pyrometer.cli.compile_inspection import Inspected, inspect_target, is_log, parse_extras
 from pyrometer.cli.explaining import explainer
+from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.pages import page_option, require_folder, write_page
 from pyrometer.cli.parameters import DURATION
@@ -94,21 +95,22 @@ def command(
     parsed = None if is_log(target) else parse_target(target, arguments)
     explained = explainer("compile", None if flags["no_source"] else parsed)
     report = inspect_target(target, parsed, flags, quiet=as_json)
-    evidence = _evidence(report, no_source=flags["no_source"])
-    document = CompileDocument(
-        evidence=evidence,
-        diagnosis=explained(evidence),
-        over_budget=[] if budget is None else check_budget(report.report, budget),
-        divergence=list(report.divergence),
-        shapes=report.shapes,
-        diff=None if baseline is None else diff_compile(baseline, evidence.compiled or report.report),
-    )
-    attachments = _attachments(document, baseline, no_source=flags["no_source"])
-    document = stored(document, store_location, kind="compile", attachments=attachments)
-    written = write_page(document, page, attachments, store_location=store_location)
-    print_result(
-        document, as_json=as_json, stderr=report.is_script, full=full, page=page if written else None
-    )
+    with finishing():
+        evidence = _evidence(report, no_source=flags["no_source"])
+        document = CompileDocument(
+            evidence=evidence,
+            diagnosis=explained(evidence),
+            over_budget=[] if budget is None else check_budget(report.report, budget),
+            divergence=list(report.divergence),
+            shapes=report.shapes,
+            diff=None if baseline is None else diff_compile(baseline, evidence.compiled or report.report),
+        )
+        attachments = _attachments(document, baseline, no_source=flags["no_source"])
+        document = stored(document, store_location, kind="compile", attachments=attachments)
+        written = write_page(document, page, attachments, store_location=store_location)
+        print_result(
+            document, as_json=as_json, stderr=report.is_script, full=full, page=page if written else None
+        )
     if flags["export"] is not None:  # last: a folder that cannot be written costs no result
         _export(report, flags["export"])
     if report.exit_code:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import msgspec
+from msgspec.structs import replace
 
+from pyrometer.cli.interrupts import INTERRUPTED
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode, UsageError
@@ -20,14 +21,21 @@ from pyrometer.redaction import redacted_argv
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
+    from pyrometer.bench.stage import Progress
+    from pyrometer.compiler.inspection.evaluation import Evaluation
     from pyrometer.compiler.log import CompileLog
     from pyrometer.compiler.report import CompileReport
+    from pyrometer.quantity import Seconds
     from pyrometer.tuning.shapes.record import ShapeStrategies
     from pyrometer.workload.program.record import Program
     from pyrometer.workload.target import Target
+    from pyrometer.workload.workload import Workload
 
 EXTRAS = ("deep", "rewrites", "modes")
 """What `--with` names."""
+
+MOST_DONE = 0.9
+"""The share that the report itself is of a run that also tries rewrites."""
 
 LOG_SUFFIXES = (".log", ".log.gz", ".txt")
 
@@ -109,7 +117,7 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
 
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
         script = inspect_script(argv)
-    code = 130 if script.observed.interrupted else script.observed.exit_code
+    code = INTERRUPTED if script.observed.interrupted else script.observed.exit_code
     if not (code or script.observed.step_ns or script.log.entries):
         code = without_steps(argv[0])
     return Inspected(
@@ -124,16 +132,8 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
 
 def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     from pyrometer.compiler.collecting.collector import collect
-    from pyrometer.compiler.inspection.evaluation import (
-        DEFAULT_MODE_S,
-        DEFAULT_MODES,
-        evaluate_modes,
-        expected_seconds,
-    )
     from pyrometer.compiler.inspection.inspect import DEFAULT_BUDGET_S, inspect_compile
-    from pyrometer.compiler.inspection.trial import try_rewrites
     from pyrometer.compiler.private.console import without_break_warnings
-    from pyrometer.tuning.shapes.recommend import recommend_shapes
     from pyrometer.tuning.shapes.sample import read_sample
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
@@ -142,30 +142,78 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=flags["budget"])
     budget_s = settings.budget_s or DEFAULT_BUDGET_S
     sample = None if flags["shapes"] is None else read_sample(flags["shapes"])
-    shapes = None
     with stdout_to_stderr(), progress_bar() as progress:
         work = load_workload(target)
+        asked = _Asked(target, work, flags, budget_s, progress)
         with collect() as collector, without_break_warnings():
             report = inspect_compile(
                 work, mode=flags["mode"], deep="deep" in flags["extras"], budget_s=budget_s, progress=progress
             )
-            log = collector.log()
-            if "rewrites" in flags["extras"]:
-                progress(1.0, "trying the rewrites")
-                trial = try_rewrites(work, report, mode=flags["mode"], budget_s=budget_s)
-                report = msgspec.structs.replace(report, trial=trial)
-        if "modes" in flags["extras"]:
-            mode_s = DEFAULT_MODE_S if flags["budget"] is None else budget_s / (1 + 2 * len(DEFAULT_MODES))
-            wait_s = expected_seconds(report.cost.compile_s, len(DEFAULT_MODES), mode_s)
-            click.echo(
-                f"modes: {len(DEFAULT_MODES)} of them, each compiled afresh and compared with eager, take about "
-                f"{format_seconds(wait_s)}; autotuning longer",
-                err=True,
-            )
-            evaluation = evaluate_modes(target, mode_s=mode_s, progress=progress)
-            report = msgspec.structs.replace(report, evaluation=evaluation)
-        if sample is not None:
-            shapes = recommend_shapes(work, sample, mode=flags["mode"], progress=progress)
-        program = describe(work)
-    code = ExitCode.OK if report.failure is None else ExitCode.USER_PROGRAM
-    return Inspected(target.text, report, log, shapes, program, exit_code=code)
+            found = Inspected(target.text, report, collector.log(), program=describe(work))
+        if report.interrupted:
+            return found._replace(exit_code=INTERRUPTED)
+        found = found._replace(exit_code=ExitCode.OK if report.failure is None else ExitCode.USER_PROGRAM)
+        try:
+            with without_break_warnings():
+                for fuller in _with_more(found, asked, sample):
+                    found = fuller
+        except KeyboardInterrupt:
+            return found._replace(exit_code=INTERRUPTED)
+    return found
+
+
+class _Asked(NamedTuple):
+    """A workload, and what was asked about it."""
+
+    target: Target
+    work: Workload
+    flags: dict[str, Any]
+    budget_s: Seconds
+    progress: Progress
+
+
+def _with_more(
+    found: Inspected, asked: _Asked, sample: list[dict[str, tuple[int, ...]]] | None
+) -> Iterator[Inspected]:
+    """With more and more of what was asked for beside the report.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; what was yielded by then stands.
+    """
+    from pyrometer.compiler.inspection.trial import try_rewrites
+    from pyrometer.tuning.shapes.recommend import recommend_shapes
+
+    work, mode, extras = asked.work, asked.flags["mode"], asked.flags["extras"]
+    if "rewrites" in extras:
+        asked.progress(MOST_DONE, "trying the rewrites")
+        trial = try_rewrites(work, found.report, mode=mode, budget_s=asked.budget_s)
+        found = found._replace(report=replace(found.report, trial=trial))
+        yield found
+    if "modes" in extras:
+        evaluation = _modes(asked, found.report.cost.compile_s)
+        found = found._replace(report=replace(found.report, evaluation=evaluation))
+        yield found
+        if evaluation.interrupted:
+            raise KeyboardInterrupt
+    if sample is not None:
+        shapes = recommend_shapes(work, sample, mode=mode, progress=asked.progress)
+        yield found._replace(shapes=shapes)
+
+
+def _modes(asked: _Asked, compile_s: Seconds) -> Evaluation:
+    from pyrometer.compiler.inspection.evaluation import (
+        DEFAULT_MODE_S,
+        DEFAULT_MODES,
+        evaluate_modes,
+        expected_seconds,
+    )
+
+    share_s = asked.budget_s / (1 + 2 * len(DEFAULT_MODES))
+    mode_s = DEFAULT_MODE_S if asked.flags["budget"] is None else share_s
+    wait_s = expected_seconds(compile_s, len(DEFAULT_MODES), mode_s)
+    click.echo(
+        f"modes: {len(DEFAULT_MODES)} of them, each compiled afresh and compared with eager, take about "
+        f"{format_seconds(wait_s)}; autotuning longer",
+        err=True,
+    )
+    return evaluate_modes(asked.target, mode_s=mode_s, progress=asked.progress)

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 
 import click
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
 
 @contextmanager
 def finishing() -> Iterator[None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyrometer.cli.interrupts import INTERRUPTED, finishing
 from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
 from pyrometer.cli.memory_profile import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
 from pyrometer.cli.pages import page_option, write_page
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--diff", metavar="RUN|FILE", help="Compare with a stored run, what --json printed, or another snapshot."
 )
-@click.option("--budget", type=DURATION, help="Time to spend on a plan, such as 60s.")
+@click.option("--budget", type=DURATION, help="Time to spend, such as 60s; without it, as long as it takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @full_option
 @page_option
@@ -80,17 +81,20 @@ def command(
         store_location=store_location,
     )
     document, code = _answer(question, quiet=as_json)
-    attachments = with_sources(Attachments(), document)
-    document = stored(document, store_location, kind="memory", attachments=attachments)
-    written = write_page(document, page, attachments, store_location=store_location)
-    print_result(
-        document, as_json=as_json, stderr=code is not None, full=full, page=page if written else None
-    )
+    with finishing():
+        attachments = with_sources(Attachments(), document)
+        document = stored(document, store_location, kind="memory", attachments=attachments)
+        written = write_page(document, page, attachments, store_location=store_location)
+        print_result(
+            document, as_json=as_json, stderr=code is not None, full=full, page=page if written else None
+        )
+    profile = document.evidence.memory
+    if profile is not None and profile.interrupted:
+        return INTERRUPTED
     if code:
         return code
     if document.over_limit:
         return ExitCode.FOUND
-    profile = document.evidence.memory
     leak = profile.leak if profile is not None else None
     if undecided(question.limits, None if leak is None else leak.verdict):
         click.echo("--limit growth: could not be decided; watch more steps by --leaks", err=True)

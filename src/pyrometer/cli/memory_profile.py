@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from pyrometer.bench.stage import part_of
 from pyrometer.cli.baseline import read_baseline
 from pyrometer.cli.explaining import explainer
 from pyrometer.cli.memory_flags import MemoryLimits, over_limits
@@ -17,6 +19,7 @@ from pyrometer.redaction import redacted_argv
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
+    from pyrometer.bench.stage import Progress
     from pyrometer.memory.profile import MemoryProfile, PredictedMemory
     from pyrometer.memory.snapshots.report import SnapshotReport
     from pyrometer.quantity import Bytes, Seconds
@@ -31,6 +34,14 @@ R = TypeVar("R", bound="Record")
 SNAPSHOT_SUFFIXES = (".pickle", ".pkl", ".pickle.gz", ".pkl.gz")
 
 DEFAULT_LEAK_STEPS = 60
+
+PROFILE_S = 10.0
+"""About what a profile takes."""
+
+PREDICTING = 0.9
+"""Share that is done when what was asked beside the profile begins."""
+
+MORE_BUDGET = "repeat the command with a larger --budget"
 
 
 class MemoryQuestion(NamedTuple):
@@ -59,13 +70,30 @@ class MemoryQuestion(NamedTuple):
                 raise UsageError(f"--{flag}: {why}; it goes with a workload, as in model.py:workload")
 
 
+class _Budget:
+    """What `--budget` leaves."""
+
+    def __init__(self, budget_s: Seconds | None) -> None:
+        self._ends_s = None if budget_s is None else time.monotonic() + budget_s
+
+    def left_s(self) -> Seconds | None:
+        """Time that is left, at least a second; `None` without a budget."""
+        return None if self._ends_s is None else max(self._ends_s - time.monotonic(), 1.0)
+
+    def is_spent(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return self._ends_s is not None and time.monotonic() >= self._ends_s
+
+
 def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
     """Profile a workload."""
+    from msgspec.structs import replace
+
     from pyrometer.evidence.evidence import Evidence
     from pyrometer.hardware.environment import read_environment
     from pyrometer.memory.difference import diff_memory
     from pyrometer.memory.profile import MemoryProfile
-    from pyrometer.memory.profiling import profile_memory
+    from pyrometer.memory.profiling import INTERRUPTED, profile_memory
     from pyrometer.report.documents import MemoryDocument
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
@@ -75,13 +103,26 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
     _refuse_illegal(question)
     explained = explainer("memory", parsed)
     steps = DEFAULT_LEAK_STEPS if question.leak_steps is None else question.leak_steps
+    budget = _Budget(question.budget_s)
     with stdout_to_stderr(), progress_bar() as progress:
         work = load_workload(parsed)
-        profile = profile_memory(work, budgets_bytes=question.sizes, leak_steps=steps, progress=progress)
-        progress(0.9, "predicting")
-        what_if, profile = _predicted(work, question, profile)
-        plan = None if question.plan_bytes is None else _plan(work, question)
+        asked = len(question.what_if) + (question.plan_bytes is not None)
+        profile = profile_memory(
+            work,
+            budgets_bytes=question.sizes,
+            leak_steps=steps,
+            budget_s=question.budget_s,
+            progress=part_of(progress, 0.0, 1 / (1 + asked / 4), PROFILE_S),
+        )
         program = describe(work)
+        what_if: list[PredictedMemory] = []
+        plan = None
+        try:
+            if not profile.interrupted:
+                what_if, profile = _predicted(work, question, profile, budget, progress)
+                plan = None if question.plan_bytes is None else _plan(work, question, budget, progress)
+        except KeyboardInterrupt:
+            profile = replace(profile, interrupted=True, notes=[*profile.notes, INTERRUPTED])
     evidence = Evidence(
         target=question.target, environment=read_environment(), memory=profile, program=program
     )
@@ -96,7 +137,7 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
 
 
 def _predicted(
-    work: Workload, question: MemoryQuestion, profile: MemoryProfile
+    work: Workload, question: MemoryQuestion, profile: MemoryProfile, budget: _Budget, progress: Progress
 ) -> tuple[list[PredictedMemory], MemoryProfile]:
     """The answers to `--predict`; why there is none is a note, since the rest of the report stands without."""
     from msgspec.structs import replace
@@ -105,11 +146,15 @@ def _predicted(
     from pyrometer.memory.prediction.predict import predict_memory
 
     what_if, notes = [], list(profile.notes)
-    for settings in question.what_if:
+    for number, settings in enumerate(question.what_if, 1):
+        asked = ",".join(f"{name}={value}" for name, value in settings.items())
+        if budget.is_spent():
+            notes.append(f"--predict {asked} was not answered: the budget was spent; {MORE_BUDGET}")
+            continue
+        progress(PREDICTING, f"predicting {asked}, {number} of {len(question.what_if)}")
         try:
             what_if.append(predict_memory(work, **settings))
         except PyrometerError as error:
-            asked = ",".join(f"{name}={value}" for name, value in settings.items())
             notes.append(f"--predict {asked} could not be answered: {error}")
     return what_if, replace(profile, notes=notes)
 
@@ -189,7 +234,7 @@ def _over_limits(question: MemoryQuestion, profile: MemoryProfile) -> list[str]:
     return over_limits(question.limits, profile.highest_bytes, growth)
 
 
-def _plan(work: Workload, question: MemoryQuestion) -> CheckpointPlan:
+def _plan(work: Workload, question: MemoryQuestion, budget: _Budget, progress: Progress) -> CheckpointPlan:
     from pyrometer.tuning.checkpointing.plan import DEFAULT_BUDGET_S, plan_checkpoints
     from pyrometer.workload.training import Training
 
@@ -197,7 +242,8 @@ def _plan(work: Workload, question: MemoryQuestion) -> CheckpointPlan:
         raise UsageError(
             "--plan: inference keeps nothing for a backward pass; it goes with a training workload"
         )
-    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=question.budget_s)
+    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget.left_s())
+    progress(PREDICTING, "choosing modules to compute again")
     return plan_checkpoints(work, budget=question.plan_bytes, budget_s=settings.budget_s or DEFAULT_BUDGET_S)
 
 

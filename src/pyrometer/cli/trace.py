@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
+from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.observe import without_steps
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import full_option, print_document, print_result, print_view
@@ -232,25 +233,26 @@ def _of_capture(
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.reporting.job_report import report_trace
 
-    evidence = evidence_of_trace(
-        captured.target,
-        report_trace(captured.trace),
-        environment=read_environment(),
-        capture=captured.trace.capture,
-        program=captured.program,
-    )
-    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
-    attachments = with_sources(draw(captured.trace.ranks), document)
-    document = stored(document, store_location, kind="trace", attachments=attachments)
-    shown = _show(
-        document,
-        attachments,
-        as_json=as_json,
-        page=page,
-        full=full,
-        store_location=store_location,
-        stderr=captured.is_script,
-    )
+    with finishing():
+        evidence = evidence_of_trace(
+            captured.target,
+            report_trace(captured.trace),
+            environment=read_environment(),
+            capture=captured.trace.capture,
+            program=captured.program,
+        )
+        document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+        attachments = with_sources(draw(captured.trace.ranks), document)
+        document = stored(document, store_location, kind="trace", attachments=attachments)
+        shown = _show(
+            document,
+            attachments,
+            as_json=as_json,
+            page=page,
+            full=full,
+            store_location=store_location,
+            stderr=captured.is_script,
+        )
     return shown or captured.exit_code
 
 

@@ -88,3 +88,4 @@ class CompileReport(Record, frozen=True, kw_only=True):
     resets: Annotated[int, doc("times that torch._dynamo.reset() was called meanwhile")] = 0
     unavailable: Annotated[list[str], doc("what this torch, or this way of recording, does not tell")] = []
     notes: list[str] = []
+    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what was compiled until then is told")] = False

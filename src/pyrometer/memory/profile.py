@@ -194,6 +194,7 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
     leak: LeakReport | None = None
     advice: list[Advice] = []
     notes: Annotated[list[str], doc("what could not be told, and why")] = []
+    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what was found until then is kept")] = False
 
     @property
     def highest_bytes(self) -> Bytes:

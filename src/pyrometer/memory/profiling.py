@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 from torch import nn
 
 from pyrometer.bench.garbage import settled
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.advise import TIME_LIMIT_S, weigh
 from pyrometer.memory.leaks.watch import watch_memory
@@ -32,8 +35,9 @@ OPERATORS = "every operator, and cross-checked with the allocator's events"
 RECORDED = ("activations", "gradients")
 """Categories that only a backward pass, or one that could follow, makes."""
 
-Progress = Callable[[float, str], None]
 T = TypeVar("T")
+
+INTERRUPTED = "Ctrl-C ended it after the steps were recorded: what had not been looked at by then is missing"
 
 
 @settled()  # each of the stages collects what the one before left
@@ -47,12 +51,14 @@ def profile_memory(
     budgets_bytes: list[Bytes] | None = None,
     leak_steps: int = 0,
     weigh_s: Seconds = TIME_LIMIT_S,
+    budget_s: Seconds | None = None,
     progress: Progress | None = None,
 ) -> MemoryProfile:
     """Say what a workload's memory is for: at the peak, over time, by category, line, module, operator and dtype.
 
     A few steps run with every operator recorded, a few under the profiler, whose account of the allocator is the
     independent check, and a few plainly. Then the same is predicted on tensors without data, for this batch and others.
+    Ctrl-C once steps are recorded ends it; what was found until then is returned, and says so.
 
     Args:
         work: what to profile; its state is restored.
@@ -64,6 +70,7 @@ def profile_memory(
         budgets_bytes: memory sizes to fit the batch into; by default those of common devices.
         leak_steps: watch so many further steps for memory that stays; none by default.
         weigh_s: time to rehearse changes that could lower the peak.
+        budget_s: nothing more is begun after so long, and notes say what is missing; the recorded steps always run.
         progress: told of the share done.
 
     Raises:
@@ -78,25 +85,68 @@ def profile_memory(
     """
     require_workload(work)
     tell = progress or _silent
+    ends_s = None if budget_s is None else time.monotonic() + budget_s
     tell(0.0, "running plainly")
     plain = run_plainly(work, steps=steps)
     tell(0.1, "recording")
     profile = _recorded(work, steps, plain)
-    predict = predict and (
-        profile.peak_bytes >= predict_from or any(profile.ledger_bytes.get(name) for name in RECORDED)
+    chosen = _Further(predict, predict_from, scaling, budgets_bytes, leak_steps, weigh_s, ends_s)
+    try:
+        for fuller in _further(profile, work, chosen, tell):
+            profile = fuller
+    except KeyboardInterrupt:
+        return replace(profile, interrupted=True, notes=[*profile.notes, INTERRUPTED])
+    return profile
+
+
+class _Further(NamedTuple):
+    """What is looked at beyond the recorded steps, as `profile_memory` was asked."""
+
+    predict: bool
+    predict_from: Bytes
+    scaling: bool
+    budgets_bytes: list[Bytes] | None
+    leak_steps: int
+    weigh_s: Seconds
+    ends_s: Seconds | None
+
+    def left_s(self) -> Seconds:
+        """Until the budget is spent."""
+        return math.inf if self.ends_s is None else self.ends_s - time.monotonic()
+
+
+def _further(
+    profile: MemoryProfile, work: Workload, chosen: _Further, tell: Progress
+) -> Iterator[MemoryProfile]:
+    """The profile with more and more of it known."""
+    predict = chosen.predict and (
+        profile.peak_bytes >= chosen.predict_from or any(profile.ledger_bytes.get(name) for name in RECORDED)
     )
+    skipped: list[str] = []
     if predict:
         profile = _with_prediction(profile, work, tell)
-        if scaling and profile.predicted is not None:
-            profile = _with_scaling(profile, work, budgets_bytes, tell)
-    if leak_steps:
-        tell(0.8, "watching for leaks")
-        profile = msgspec.structs.replace(profile, leak=watch_memory(work, steps=leak_steps))
-    if not predict:
-        return profile
-    tell(0.9, "weighing what would lower it")
-    weighed = weigh(profile, work, time_limit_s=weigh_s)
-    return msgspec.structs.replace(profile, advice=weighed.advice, notes=[*profile.notes, *weighed.notes])
+        yield profile
+        if chosen.scaling and profile.predicted is not None and chosen.left_s() > 0:
+            profile = _with_scaling(profile, work, chosen.budgets_bytes, tell)
+            yield profile
+        elif chosen.scaling and profile.predicted is not None:
+            skipped.append("other batches")
+    if chosen.leak_steps and chosen.left_s() <= 0:
+        skipped.append("leaks")
+    elif chosen.leak_steps:
+        tell(0.6, f"watching {chosen.leak_steps} steps for leaks")
+        profile = replace(profile, leak=watch_memory(work, steps=chosen.leak_steps))
+        yield profile
+    if predict and chosen.left_s() > 0:
+        tell(0.8, "weighing what would lower the peak")
+        weighed = weigh(profile, work, time_limit_s=min(chosen.weigh_s, chosen.left_s()))
+        profile = replace(profile, advice=weighed.advice, notes=[*profile.notes, *weighed.notes])
+    elif predict:
+        skipped.append("changes that would lower the peak")
+    if skipped:
+        note = f"not looked at, since the budget was spent: {', '.join(skipped)}; allow more with --budget"
+        profile = replace(profile, notes=[*profile.notes, note])
+    yield profile
 
 
 def _recorded(work: Workload, steps: int, plain: PlainRun) -> MemoryProfile:
@@ -129,7 +179,7 @@ def _profile_of(
         log, name=work.name, device=plain.device, source=source, levels=plain.levels, workspace=workspace
     )
     units, peak = plain.units_per_step, profile.peak_bytes
-    return msgspec.structs.replace(
+    return replace(
         profile,
         config=work.config.label,
         unit=work.unit,
@@ -147,11 +197,9 @@ def _with_prediction(profile: MemoryProfile, work: Workload, tell: Progress) -> 
     if predicted is not None:
         measured = profile.peak_bytes - profile.ledger_bytes["cache"]
         error = predicted.peak_bytes / measured - 1 if measured else None
-        predicted = msgspec.structs.replace(predicted, error=error)
+        predicted = replace(predicted, error=error)
     told = _tried("the rules of thumb", lambda: formulas(work), notes) or {}
-    return msgspec.structs.replace(
-        profile, predicted=predicted, formulas=told, notes=[*profile.notes, *notes]
-    )
+    return replace(profile, predicted=predicted, formulas=told, notes=[*profile.notes, *notes])
 
 
 def _with_scaling(
@@ -160,9 +208,9 @@ def _with_scaling(
     tell(0.4, "predicting other batches")
     notes: list[str] = []
     laws = _tried("how it scales", lambda: scaling_laws(work), notes) or []
-    tell(0.6, "finding the largest batch")
+    tell(0.5, "finding the largest batch")
     fits = _tried("the largest batch", lambda: largest_batch_that_fits(work, budgets_bytes), notes) or []
-    return msgspec.structs.replace(profile, scaling=laws, fits=fits, notes=[*profile.notes, *notes])
+    return replace(profile, scaling=laws, fits=fits, notes=[*profile.notes, *notes])
 
 
 def _tried(what: str, find: Callable[[], T], notes: list[str]) -> T | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -28,6 +27,7 @@ from pyrometer.bench.matrix.recommendation import (
     rejections,
 )
 from pyrometer.bench.matrix.state import MatrixState
+from pyrometer.bench.stage import Progress, part_of
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
@@ -67,7 +67,7 @@ def run_matrix(
     *,
     budget_s: Seconds | None = None,
     resume_dir: Path | None = None,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Matrix:
     """Fill a matrix.
 
@@ -134,7 +134,7 @@ class _Filling:
     plan: list[_Planned]
     state: MatrixState | None
     end_s: Seconds | None
-    progress: Callable[[float, str], None]
+    progress: Progress
     cells: list[Cell] = field(default_factory=list)
     num_reused: int = 0
     num_missing: int = 0
@@ -162,10 +162,10 @@ class _Filling:
             return kept
         if self._left_s() < self._overhead_s():
             return self._missing(planned, f"the budget was spent; {MORE_BUDGET}")
-        self.progress(
-            len(self.cells) / len(self.plan),
-            f"cell {len(self.cells) + 1} of {len(self.plan)}: {settings_label(planned.settings)}",
-        )
+        done, num_cells = len(self.cells), len(self.plan)
+        lasts_s = self._each_s() * (1 if planned.is_reference else 2) + self._overhead_s()
+        tell = part_of(self.progress, done / num_cells, (done + 1) / num_cells, lasts_s)
+        tell(0.0, f"cell {done + 1} of {num_cells}: {settings_label(planned.settings)}")
         cell = self._fill(planned)
         if cell.measurement is None and self._left_s() <= 0:
             return self._missing(planned, f"the budget was spent while it ran; {MORE_BUDGET}")

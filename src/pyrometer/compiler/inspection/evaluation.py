@@ -12,9 +12,10 @@ from pyrometer.bench.break_even import break_even_steps
 from pyrometer.bench.comparison.compare import compare
 from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.bench.fresh import run_fresh
-from pyrometer.bench.measure import Progress, measure
+from pyrometer.bench.measure import measure
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.quality import Caveat, CaveatCode
+from pyrometer.bench.stage import Progress, part_of
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.costs.code import artifact_bytes, read_code
 from pyrometer.compiler.inspection.accuracy import Accuracy, compare_outputs, tolerance_of
@@ -84,6 +85,9 @@ def evaluate_modes(
         mode_s: time to measure a mode, and as much again to compare it; compiling does not count.
         progress: told how far it is.
 
+    Returns:
+        The table; after Ctrl-C, of the modes that were done by then.
+
     Raises:
         InputError: an unknown mode, or a model that is compiled already in a way that cannot be undone from outside.
         UserProgramError: the program fails eagerly.
@@ -97,16 +101,25 @@ def evaluate_modes(
     evaluate = _in_fresh(work, mode_s) if isinstance(work, Target) else _in_process(work, mode_s)
     rows: list[EvaluatedMode] = []
     start_s = time.monotonic()
+    interrupted = False
     for number, mode in enumerate([EAGER, *wanted]):
         if progress is not None:
-            progress(number / (len(wanted) + 1), f"mode {mode}")
+            part_of(progress, number / (len(wanted) + 1), (number + 1) / (len(wanted) + 1), 2 * mode_s)(
+                0.0, f"mode {mode}, {number + 1} of {len(wanted) + 1}"
+            )
         try:
             rows.append(evaluate(mode))
         except UserProgramError as failure:
             if mode == EAGER:
                 raise
             rows.append(_failed(mode, str(failure)))
-    return msgspec.structs.replace(conclude_modes(rows), elapsed_s=time.monotonic() - start_s)
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            interrupted = True
+            break
+    evaluation = conclude_modes(rows)
+    return msgspec.structs.replace(evaluation, elapsed_s=time.monotonic() - start_s, interrupted=interrupted)
 
 
 def expected_seconds(compile_s: Seconds, num_modes: int, mode_s: Seconds) -> Seconds:

@@ -52,7 +52,8 @@ def inspect_compile(
     few under the profiler, then compiled and eager ones in turn. torch's settings, loggers and stance and the workload's
     objects are as before at the end; what was compiled stays compiled.
 
-    Compilation that fails is a finding: the report says so, as long as the same steps run eagerly.
+    Compilation that fails is a finding: the report says so, as long as the same steps run eagerly. Ctrl-C after the first
+    step ends it; what was compiled until then is reported.
 
     Args:
         work: what to run.
@@ -110,7 +111,9 @@ def inspect_compile(
         strict=strict,
     )
     failure = None if seen.failure is None else told_failure(seen.failure)
-    report = msgspec.structs.replace(report, as_written=seen.as_written, failure=failure)
+    report = msgspec.structs.replace(
+        report, as_written=seen.as_written, failure=failure, interrupted=seen.interrupted
+    )
     return report if seen.watch is None else _with_steady_steps(report, seen, seen.watch, savings, log)
 
 
@@ -146,7 +149,7 @@ def _eager_s(seen: Seen, budget_s: Seconds) -> Seconds | None:
     Raises:
         UserProgramError: it fails without torch.compile as well.
     """
-    if seen.failure is None:
+    if seen.failure is None or seen.interrupted:
         return None
     if not can_force_eager():
         seen.notes.append(f"compiled, the program fails: {told_failure(seen.failure)}")
@@ -167,6 +170,8 @@ def _eager_s(seen: Seen, budget_s: Seconds) -> Seconds | None:
 def _accuracy(seen: Seen) -> Accuracy:
     if seen.failure is not None:
         return Accuracy(None, "numerics: the compiled program failed")
+    if seen.interrupted:
+        return Accuracy(None, "numerics: Ctrl-C ended it before outputs were compared")
     if not can_force_eager():
         return Accuracy(
             None, "numerics: this torch has no torch.compiler.set_stance to run the reference with"

@@ -121,3 +121,4 @@ class Evaluation(Record, frozen=True, kw_only=True):
         list[Caveat], doc("what the machine did besides while modes were measured, each once")
     ] = []
     elapsed_s: Annotated[Seconds | None, doc("all of it, compiling included; null if not told")] = None
+    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; modes that were done are kept")] = False

@@ -28,6 +28,7 @@ QUIET_STEPS = 2
 MOST_STEPS = 20
 PROFILED_STEPS, MOST_PROFILED_STEPS, PROFILED_S = 5, 30, 0.5
 RECORDINGS = 3
+INTERRUPTED = "Ctrl-C ended it after the first compiled step: what had not been run by then is missing"
 PROFILER_RUNS = (
     "time per compiled graph: another profiler is running in this process, and there can be only one"
 )
@@ -54,6 +55,8 @@ class Seen:
     watch: GuardWatch | None = None
     notes: list[str] = field(default_factory=list)
     unavailable: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    """Ctrl-C ended it after the first step."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,11 @@ class CompiledRun:
                 self._pair(session)
             except UserProgramError as failure:
                 self.seen.failure = failure
+            except KeyboardInterrupt:
+                if self.seen.first_call_s is None:
+                    raise
+                self.seen.interrupted = True
+                self.seen.notes.append(INTERRUPTED)
         return True
 
     def _first(self, session: Session) -> bool:

@@ -22,7 +22,7 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     step_s = seen.evidence.step_s
     if step_s is None:
         return seen
-    options.progress(1.0, "cutting out the most expensive places")
+    options.progress(0.0, "cutting out the most expensive places")
     compiled = seen.evidence.compiled
     eager = compiled is None or not compiled.as_written
     try:

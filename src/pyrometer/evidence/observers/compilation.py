@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from pyrometer.bench.measurement import Measurement
@@ -39,12 +41,12 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     """Where it is asked for, compile a program that does not by itself, and compare."""
     if not options.compiling or seen.evidence.compiled is not None:
         return seen
-    options.progress(1.0, "trying torch.compile")
+    options.progress(0.0, "trying torch.compile")
     try:
         report = inspect_compile(work, budget_s=BUDGET_SHARE * options.budget_s)
     except PyrometerError as error:
         return seen.having(f"torch.compile could not be tried: {error}")
-    return seen.having(compiled=in_short(report))
+    return replace(seen.having(compiled=in_short(report)), interrupted=report.interrupted)
 
 
 def in_short(report: CompileReport) -> CompileReport:

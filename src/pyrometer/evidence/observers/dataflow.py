@@ -25,7 +25,7 @@ MOST_STEPS = 6
 
 def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
     """Record the operators of a few steps."""
-    options.progress(1.0, "following values")
+    options.progress(0.0, "following values")
     if seen.evidence.compiled is not None and not options.compiling:
         return seen  # compiled code has no operators that could be followed
     try:

@@ -25,7 +25,7 @@ LONGEST_S = 2.0
 
 def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
     """Sample some steps with nothing else beside."""
-    options.progress(1.0, "looking where the host is")
+    options.progress(0.0, "looking where the host is")
     try:
         samples = sample_host(work, budget_s=budget_s(options))
     except PyrometerError as error:

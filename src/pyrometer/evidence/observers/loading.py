@@ -33,7 +33,7 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     """Observe the loader of a training; where steps were measured, their share of data is told."""
     if not isinstance(work, Training):
         return seen
-    options.progress(1.0, "observing the loader")
+    options.progress(0.0, "observing the loader")
     try:
         report = observe_loading(work, budget_s=BUDGET_SHARE * options.budget_s)
     except PyrometerError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pyrometer.bench.measurement import Measurement, MemoryUse
 from pyrometer.bench.reservations import GROWTH_BYTES
@@ -33,7 +34,7 @@ GROWING_SHARE = 2.0
 
 def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
     """Profile the memory of a few steps, and watch for leaks where the budget allows it."""
-    options.progress(1.0, "profiling memory")
+    options.progress(0.0, "profiling memory")
     leak_steps, notes = leak_steps_of(seen.evidence.measurement, options.budget_s)
     limit_s = BUDGET_SHARE * options.budget_s
     try:
@@ -42,7 +43,7 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
         )
     except PyrometerError as error:
         return seen.having(f"memory could not be profiled: {error}", *notes)
-    return seen.having(*notes, memory=profile)
+    return replace(seen.having(*notes, memory=profile), interrupted=profile.interrupted)
 
 
 def leak_steps_of(measurement: Measurement | None, budget_s: Seconds) -> tuple[int, list[str]]:

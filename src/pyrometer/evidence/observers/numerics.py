@@ -19,7 +19,7 @@ MOST_STEPS = 5
 
 def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
     """Watch the numbers of a few steps."""
-    options.progress(1.0, "watching the numbers")
+    options.progress(0.0, "watching the numbers")
     step_s = seen.evidence.step_s or 0.0
     fitting = int(BUDGET_SHARE * options.budget_s / max(step_s * WATCHED_COST, 1e-9))
     try:

@@ -38,7 +38,7 @@ PEAKS_BUDGET_S = 3.0
 
 def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
     """Trace as many steps as the budget allows."""
-    options.progress(1.0, "tracing a few steps")
+    options.progress(0.0, "tracing a few steps")
     try:
         trace = record_trace(
             work,
