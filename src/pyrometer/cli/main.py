@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import difflib
 import errno
 import os
 import sys
+import threading
 import traceback
 from importlib import import_module
 from typing import Any
@@ -148,4 +151,20 @@ def _report(error: PyrometerError, code: int, *, debug: bool) -> int:
 
 def run() -> Any:
     """Entry point of the console script."""
-    sys.exit(main())
+    code = main()
+    if "torch" in sys.modules:
+        _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> None:
+    """End the process without taking every object of torch and of a trace apart, which takes up to a second.
+
+    What is registered for the end runs all the same, and threads that the program waits for are waited for.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter itself calls at its end
+    atexit._run_exitfuncs()  # noqa: SLF001 - likewise
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or the reader went away
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

@@ -123,8 +123,11 @@ def _further(
         profile.peak_bytes >= chosen.predict_from or any(profile.ledger_bytes.get(name) for name in RECORDED)
     )
     skipped: list[str] = []
+    predicted_s = 0.0
     if predict:
+        began_s = time.monotonic()
         profile = _with_prediction(profile, work, tell)
+        predicted_s = time.monotonic() - began_s
         yield profile
         if chosen.scaling and profile.predicted is not None and chosen.left_s() > 0:
             profile = _with_scaling(profile, work, chosen.budgets_bytes, tell)
@@ -139,7 +142,8 @@ def _further(
         yield profile
     if predict and chosen.left_s() > 0:
         tell(0.8, "weighing what would lower the peak")
-        weighed = weigh(profile, work, time_limit_s=min(chosen.weigh_s, chosen.left_s()))
+        limit_s = min(chosen.weigh_s, chosen.left_s())
+        weighed = weigh(profile, work, time_limit_s=limit_s, predicted_s=predicted_s)
         profile = replace(profile, advice=weighed.advice, notes=[*profile.notes, *weighed.notes])
     elif predict:
         skipped.append("changes that would lower the peak")

@@ -9,10 +9,10 @@ from pyrometer.evidence.options import ObserveOptions
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Workload
 
-BUDGET_SHARE = 0.4
+BUDGET_SHARE = 0.2
 """Share of the check's budget that cutting places out may take on top."""
 
-MOST_S = 2.0
+MOST_S = 1.0
 LARGE_BUDGET_SHARE = 0.2
 """Of a budget that someone asked for because the steps are long: then more than two seconds."""
 
@@ -38,6 +38,6 @@ def allowed_s(budget_s: Seconds) -> Seconds:
     """How long all places may take together.
 
     >>> allowed_s(2), allowed_s(5), allowed_s(30)
-    (0.8, 2.0, 6.0)
+    (0.4, 1.0, 6.0)
     """
     return max(min(MOST_S, BUDGET_SHARE * budget_s), LARGE_BUDGET_SHARE * budget_s)

@@ -17,7 +17,7 @@ from pyrometer.workload.workload import Workload
 IN_SCRIPTS = ("pyrometer.dataflow.script", "follow_values")
 """Module and function of what records inside of a script."""
 
-BUDGET_SHARE = 0.2
+BUDGET_SHARE = 0.1
 """Share of the check's budget that recording may take on top; three steps are always recorded."""
 
 MOST_STEPS = 6

@@ -17,7 +17,7 @@ from pyrometer.record import from_json
 from pyrometer.trace.reporting.verdict import judge
 from pyrometer.workload.workload import Workload
 
-BUDGET_SHARE = 0.15
+BUDGET_SHARE = 0.1
 """Share of the check's budget that sampling may take on top."""
 
 LONGEST_S = 2.0

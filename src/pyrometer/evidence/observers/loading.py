@@ -19,10 +19,10 @@ from pyrometer.trace.reporting.verdict import judge
 from pyrometer.workload.training import Training
 from pyrometer.workload.workload import Workload
 
-BUDGET_SHARE = 0.3
+BUDGET_SHARE = 0.1
 """Share of the budget that observing the loader may take on top."""
 
-SAMPLES_SHARE = 0.15
+SAMPLES_SHARE = 0.08
 """Share of the budget that looking at single samples may take on top."""
 
 WORTH_LOOKING = 0.02

@@ -14,7 +14,7 @@ from pyrometer.memory.profiling import profile_memory
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.workload import Workload
 
-BUDGET_SHARE = 0.3
+BUDGET_SHARE = 0.15
 """Share of the check's budget that watching for leaks may take on top, and as much again for weighing advice."""
 
 RECORDED_COST = 4
@@ -28,7 +28,7 @@ FEWEST_STEPS = 24
 """Steps below which a leak cannot be told from warm-up: then none are watched."""
 
 
-GROWING_SHARE = 2.0
+GROWING_SHARE = 1.0
 """Share of the budget that watching may take where the measurement saw memory grow; so much as to find out why."""
 
 

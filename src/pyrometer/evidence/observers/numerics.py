@@ -8,7 +8,7 @@ from pyrometer.evidence.options import ObserveOptions
 from pyrometer.numerics.watch import watch_numerics
 from pyrometer.workload.workload import Workload
 
-BUDGET_SHARE = 0.2
+BUDGET_SHARE = 0.08
 """Share of the check's budget that watching the numbers may take on top."""
 
 WATCHED_COST = 3

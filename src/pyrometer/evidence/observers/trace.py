@@ -26,7 +26,7 @@ OPTIONS = CaptureOptions(record_shapes=True, with_stack=True, profile_memory=Tru
 """All that a report shows is recorded; what that costs the host is stated beside it."""
 
 MOST_STEPS = 5
-BUDGET_SHARE = 0.3
+BUDGET_SHARE = 0.2
 """Share of the check's budget that tracing may take on top."""
 
 STEPS_BESIDE = 4
@@ -43,7 +43,7 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
         trace = record_trace(
             work,
             steps=steps_within(options.budget_s, seen.evidence.step_s),
-            warmup=1,
+            warmup=0,
             options=OPTIONS,
             most_bytes=MOST_BYTES,
         )

@@ -91,6 +91,7 @@ def weigh(
     work: Workload,
     *,
     time_limit_s: Seconds = TIME_LIMIT_S,
+    predicted_s: Seconds = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Weighed:
     """Say what lowers the peak, and why other changes would not.
@@ -99,9 +100,10 @@ def weigh(
         profile: of the program.
         work: the program.
         time_limit_s: changes whose trying would likely end later, by the longest before, are left out, with a note.
+        predicted_s: how long it took to predict the program as written, where the profile holds that.
         clock: tells the time.
     """
-    case = Case(profile, work, time_limit_s, clock)
+    case = Case(profile, work, time_limit_s, clock, predicted_s)
     with preserved_rng():  # rules look at batches, and loaders draw a seed for each pass
         found = [advice for rule in RULES for advice in _applied(rule, case)]
     ordered = sorted(found, key=lambda advice: -advice.saves_bytes)

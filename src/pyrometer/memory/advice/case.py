@@ -68,6 +68,7 @@ class Case:
         work: the program.
         time_limit_s: changes that would be tried later are left out.
         clock: tells the time.
+        predicted_s: how long it took to predict the program as written, where the profile holds that.
         notes: what was considered and does not help, and why.
     """
 
@@ -75,17 +76,18 @@ class Case:
     work: Workload
     time_limit_s: Seconds
     clock: Callable[[], float] = time.monotonic
+    predicted_s: Seconds = 0.0
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._began = self.clock()
-        self._longest_s: Seconds = 0.0
+        self._longest_s = self.predicted_s
 
     @cached_property
     def base(self) -> PredictedMemory | None:
         """The program as written, predicted; `None` where that cannot be, or is not what was measured."""
         try:
-            memory = self._timed(lambda: predict_memory(self.work))
+            memory = self.profile.predicted or self._timed(lambda: predict_memory(self.work))
         except PyrometerError as error:
             self.notes.append(f"changes could not be predicted, so they have no figures: {error}")
             return None
@@ -104,6 +106,9 @@ class Case:
         What is compiled is not looked at: its operators are others than those that would be seen.
         """
         if self.profile.source.startswith("the allocator"):
+            return None
+        if self.late:
+            self.notes.append("which line uses what for how long was not looked at: time was up")
             return None
         try:
             return observe(self.work)

@@ -52,7 +52,7 @@ def _of_verdict(document: BenchDocument, verdict: Verdict) -> ShortAnswer:
     return ShortAnswer(
         f"{verdict.candidate} against {verdict.baseline}",
         sentence(verdict),
-        bound=f"called the same within ±{percent(verdict.margin)} · by {METRIC_NAMES[verdict.metric]}",
+        bound=f"a difference below {percent(verdict.margin)} counts as none · timed by {METRIC_NAMES[verdict.metric]}",
         whole=Whole("A step of each", "", sides),
         trust=" · ".join([f"{blocks}{processes}, in turn", *limits]),
         improve=more,
@@ -96,12 +96,12 @@ def of_matrix(document: MatrixDocument) -> ShortAnswer:
         if cell.measurement is not None
     ]
     left = len(matrix.cells) - len(timed)
-    notes = [f"{left} of {counted(len(matrix.cells), 'configuration')} could not be timed"] if left else []
+    notes = [f"{left} of {len(matrix.cells)} could not be timed"] if left else []
     return ShortAnswer(
         named(document.target),
         matrix_facts.headline(matrix),
         bound=matrix_facts.subtitle(matrix),
         whole=Whole("The fastest configurations", "", rows) if rows else None,
-        trust=" · ".join([counted(len(timed), "configuration"), *notes]),
+        trust=" · ".join([f"{counted(len(timed), 'configuration')} timed", *notes]),
         improve=trust.again(document, "--budget", "120s"),
     )

@@ -81,7 +81,7 @@ def _phases(report: CompileReport) -> Whole | None:
 
 def _trust(report: CompileReport) -> str:
     cost = report.cost
-    said = [f"caches {report.cache.state}"]
+    said = [f"compiler's caches {report.cache.state}"]
     if report.incomplete:
         said.append("what was compiled before is missing")
     if cost.outcome == "undecided":

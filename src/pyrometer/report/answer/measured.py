@@ -12,6 +12,9 @@ from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts.surroundings import exit_words
 from pyrometer.workload import failure
 
+FAR_FROM_MEDIAN = 1.15
+"""Mean over median step from which on throughput and step time would seem to contradict each other."""
+
 
 def of_check(document: CheckDocument) -> ShortAnswer:
     """What `check` measured, what bounds it, and what to do about it."""
@@ -47,7 +50,12 @@ def figure(m: Measurement) -> str:
     said = f"{format_seconds(m.median_s)}/step ({of_measurement.step_interval(m)})"
     if m.failure is not None:
         return f"{failure.headline(m.failure)} · {said} before"
-    return f"{format_rate(m.throughput, f'{m.unit}/s')} · {said}"
+    return f"{format_rate(m.throughput, f'{m.unit}/s')}{_on_average(m)} · {said}"
+
+
+def _on_average(m: Measurement) -> str:
+    """Said where some steps are so slow that the throughput, a mean, is far from what the median step promises."""
+    return " on average" if m.mean_s > FAR_FROM_MEDIAN * m.median_s else ""
 
 
 def tail(m: Measurement) -> str:

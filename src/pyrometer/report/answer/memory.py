@@ -80,13 +80,13 @@ def _largest(profile: MemoryProfile) -> str:
     if largest is None:
         return of_memory.subtitle(profile)
     whole = f"{format_bytes(profile.ledger_bytes[most])} of {most}"
-    return f"{whole} · largest from {named(largest.site)}, {format_bytes(largest.bytes)}"
+    return f"{whole}, of which {format_bytes(largest.bytes)} come from {named(largest.site)}"
 
 
 def _trust(profile: MemoryProfile) -> str:
-    said = [f"from {profile.source}" if profile.source else "recorded"]
+    said = [f"recorded from {profile.source}" if profile.source else "recorded"]
     if profile.predicted is not None and profile.predicted.error is not None:
         said.append(f"predicted within {format_percent(abs(profile.predicted.error), 2)}")
     if profile.leak is None:
-        said.append("growth over steps was not watched")
+        said.append("not watched for leaks")
     return " · ".join(said)

@@ -18,7 +18,7 @@ def headline(soak: Soak) -> str:
     if soak.latency is None or soak.memory is None:
         return f"{ran} were too short to see a drift"
     latency = _said(soak.latency, LATENCY_WORDS, format_percent)
-    return f"over {ran} latency {latency}, memory {_said(soak.memory, MEMORY_WORDS, format_bytes)}"
+    return f"over {ran}: steps {latency}, memory {_said(soak.memory, MEMORY_WORDS, format_bytes)}"
 
 
 def subtitle(soak: Soak) -> str:

@@ -142,13 +142,15 @@ def _balance(report: CompileReport) -> Balance | None:
 
 def _message(report: CompileReport, balance: Balance) -> str:
     spent = format_seconds(report.cost.compile_s)
+    longer = significant(1 / balance.eager_over_compiled(balance.ratio))
+    run = f"with the {spent} of compiling, a run of {counted(balance.steps, 'step')} takes {longer} times as long"
     if report.cost.outcome == "slower":
-        return f"Compiled steps take {significant(balance.ratio)} times as long as eager ones, after {spent} of compiling"
+        return f"Compiled steps take {significant(balance.ratio)} times as long as eager ones; {run}"
     if report.cost.outcome == "same":
-        return f"Compiled steps are no faster than eager ones, after {spent} of compiling"
+        return f"Compiled steps are no faster than eager ones; {run}"
     repaid = report.cost.break_even_steps
     when = "never" if repaid is None else f"after {counted(repaid, 'step')}"
-    return f"Compiling for {spent} is repaid {when}; the run has {counted(balance.steps, 'step')}"
+    return f"Compiling is repaid {when}; {run}"
 
 
 def _advice(report: CompileReport, balance: Balance) -> str:

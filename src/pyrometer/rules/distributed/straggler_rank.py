@@ -115,7 +115,7 @@ def _message(straggler: Straggler, suspect: Suspect | None, share: float) -> str
         "" if straggler.persistence is None else f" in {format_percent(straggler.persistence)} of the steps"
     )
     late = (
-        f"; it is late with {suspect.name}, {format_seconds(suspect.excess_ns * 1e-9)} more than the others"
+        f"; it spends {format_seconds(suspect.excess_ns * 1e-9)} more than the others {_doing(suspect)}"
         if suspect is not None
         else ""
     )
@@ -130,4 +130,9 @@ def _advice(straggler: Straggler, suspect: Suspect | None) -> str:
         return f"{start}its data loader waits longer. Give it more workers, even lengths of samples, or faster storage."
     if suspect.side == "device":
         return f"{start}{suspect.name} takes longer on its device. Compare shapes, clocks and temperature with another rank."
-    return f"{start}{suspect.name} takes longer on its host. Move logging and checkpoints out of the step, and pin its threads."
+    return f"{start}its host spends longer {_doing(suspect)}. Move logging and checkpoints out of the step, and pin its threads."
+
+
+def _doing(suspect: Suspect) -> str:
+    """What it spends its time on, as part of a sentence."""
+    return suspect.name if suspect.name.startswith("between ") else f"in {suspect.name}"
