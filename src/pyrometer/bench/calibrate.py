@@ -19,7 +19,7 @@ from pyrometer.bench.comparison.decision import DecisionRule, decide
 from pyrometer.bench.comparison.pairing import resolution, robust_sd
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.machine import machine_caveats
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.peak_search import measure_peaks
 from pyrometer.quantity import Seconds

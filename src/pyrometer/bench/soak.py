@@ -13,12 +13,11 @@ import numpy as np
 
 from pyrometer.bench.clock import Clock, clock_for, timer_overhead
 from pyrometer.bench.machine import machine_caveats
-from pyrometer.bench.measure import Progress
 from pyrometer.bench.memory import meter_for
 from pyrometer.bench.quality import Caveat, CaveatCode, caveat
 from pyrometer.bench.sampling import StepTimer
 from pyrometer.bench.stability import FEWEST_WINDOWS, Soak, Window, byte_drift, share_drift
-from pyrometer.bench.stage import Stage
+from pyrometer.bench.stage import Progress, Stage
 from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.hardware.conditions import Conditions, ConditionsProbe

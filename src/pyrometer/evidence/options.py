@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyrometer.bench.measure import DEFAULT_BUDGET_S, Progress
+from pyrometer.bench.measure import DEFAULT_BUDGET_S
+from pyrometer.bench.stage import Progress
 from pyrometer.quantity import Seconds
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.bench.measure import DEFAULT_BUDGET_S, Progress
+from pyrometer.bench.measure import DEFAULT_BUDGET_S
+from pyrometer.bench.stage import Progress
 from pyrometer.evidence.observe import observe
 from pyrometer.evidence.options import ObserveOptions, silent
 from pyrometer.quantity import Seconds

@@ -17,7 +17,7 @@ from pyrometer.bench.comparison.decision import (
 )
 from pyrometer.bench.comparison.trial import Trial, open_sides
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.inference import Inference

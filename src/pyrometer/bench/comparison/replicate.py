@@ -29,8 +29,8 @@ from pyrometer.bench.comparison.decision import (
 )
 from pyrometer.bench.comparison.verdict import Metric, Verdict
 from pyrometer.bench.fresh import run_fresh
-from pyrometer.bench.measure import Progress
 from pyrometer.bench.quality import Caveat, CaveatCode, caveat
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc

@@ -11,8 +11,8 @@ from pyrometer.bench.clock import Clock, clock_for
 from pyrometer.bench.comparison.decision import Decision, DecisionRule, decide
 from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, require_genuine, warm_up
 from pyrometer.bench.dynamo import compile_seconds
-from pyrometer.bench.measure import Progress
 from pyrometer.bench.quality import Caveat
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Workload

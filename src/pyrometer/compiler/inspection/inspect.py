@@ -8,7 +8,8 @@ from typing import cast
 
 import msgspec
 
-from pyrometer.bench.measure import Progress, measure
+from pyrometer.bench.measure import measure
+from pyrometer.bench.stage import Progress
 from pyrometer.compiler.build import build_report, with_runtime
 from pyrometer.compiler.collecting.collector import Collector, collect
 from pyrometer.compiler.inspection.accuracy import Accuracy, compare_outputs, tolerance_of

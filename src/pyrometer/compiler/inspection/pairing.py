@@ -13,7 +13,7 @@ from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.interleaving import Side
 from pyrometer.bench.comparison.trial import Trial
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Session
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.dynamo import compile_seconds
-from pyrometer.bench.measure import Progress
 from pyrometer.bench.sampling import step_failure
+from pyrometer.bench.stage import Progress
 from pyrometer.compiler.inspection.eager import EagerSession, can_force_eager
 from pyrometer.compiler.inspection.earlier import EarlierCode
 from pyrometer.compiler.inspection.pairing import Paired, compare_sessions, undecided

@@ -33,7 +33,7 @@ STEPS_BESIDE = 4
 """For each step in the trace about as many run bare, for comparison, or slowed by the profiler."""
 
 MOST_BYTES = 60_000_000
-PEAKS_BUDGET_S = 3.0
+PEAKS_BUDGET_S = 2.0
 
 
 def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:

@@ -13,6 +13,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
+from pyrometer.trace.naming.frames import without_ours
 from pyrometer.trace.program.where import place_of, places_of, where
 from pyrometer.trace.rows import ranges, row_numbers
 from pyrometer.trace.timing.step_windows import step_windows
@@ -125,6 +126,7 @@ def critical_path(trace: RankTrace, *, top: int = TOP) -> CriticalPath:
         top: how many entries the lists of operators have at most.
     """
     pieces = path_pieces(trace).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    pieces = pieces.with_columns(without_ours(pieces["name"]))
     graph, walk = dependencies(trace), path_walk(trace)
     total = trace.activity.span_ns
     by_class = _by_class(pieces)

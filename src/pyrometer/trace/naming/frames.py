@@ -13,6 +13,22 @@ RUNS_STEPS = r"(?:^|/)pyrometer/workload/(?:call|inference|training)\.py"
 """Of ours, those that call the user's step: whoever called them only started it, be it a script, a notebook or a command."""
 
 
+OURS = "Pyrometer"
+"""What functions of our own are called where they are told: they run the user's steps, and are none of the program's."""
+
+
+def without_ours(names: pl.Series) -> pl.Series:
+    """The names, those of functions of our own all as `OURS`.
+
+    >>> without_ours(pl.Series(["train.py(12): step", "pyrometer/workload/training.py(141): _run", None])).to_list()
+    ['train.py(12): step', 'Pyrometer', None]
+    """
+    kinds = frame_kinds(names)
+    ours = kinds.filter(pl.col("is_ours"))["name"]
+    plain = names.cast(pl.String)
+    return plain.set(plain.is_in(ours.implode()).fill_null(value=False), OURS) if len(ours) else plain
+
+
 def frame_parts(names: pl.Series) -> pl.DataFrame:
     """`file, line, function` of each name; null where it is no function of a file.
 

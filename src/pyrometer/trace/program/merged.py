@@ -10,10 +10,11 @@ import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
 from pyrometer.trace.linking.tree import depth_of
+from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.program.paths import merge_paths
 from pyrometer.trace.program.rollup import codes, gather_into, roll_up
-from pyrometer.trace.rows import IntArray, mask_of, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 ALL = "(all)"
@@ -49,18 +50,21 @@ def merged(trace: RankTrace) -> Merged:
 
     Host time at or below a node is the sum of what is its own and its children's, to the nanosecond. Numbers of steps
     and addresses of objects are cut from the names, so that steps merge. A function that opens a span stands beside it: it
-    did not run within.
+    did not run within. Functions of our own, which run the user's steps, are no nodes: their time belongs to what is above them.
     """
     events = trace.events
     of_host = (*HOST, Kind.CAPTURED)
     host, device = (np.flatnonzero(mask_of(events, is_kind(*kinds))) for kinds in (of_host, DEVICE_WORK))
-    rows = np.concatenate([host, device])
+    ours, above = _ours(trace)
+    rows = np.concatenate([host[~ours[host]], device])
     labels, code = _labels(events[rows])
     label = np.zeros(events.height, np.int64)
     label[rows] = code
     tops, top_of = _tops(trace, host, device)
-    paths = merge_paths(rows, label, trace.links.above, top_of, first=1 + len(tops))
+    paths = merge_paths(rows, label, above, top_of, first=1 + len(tops))
     node = paths.of_event
+    hidden = host[ours[host]]
+    node[hidden] = np.where(above[hidden] >= 0, node[above[hidden]], top_of[hidden])
     parent = np.concatenate([[-1], np.zeros(len(tops), np.int64), paths.parent])
     first = pl.DataFrame({"name": [ALL, *tops], "kind": ["trace", *["thread"] * len(tops)]})
     table = pl.concat([first, labels[paths.label]])
@@ -74,6 +78,18 @@ def merged(trace: RankTrace) -> Merged:
         self_ns=gather_into(nothing.copy(), node[host], events["self_ns"].to_numpy()[host]),
         device_self_ns=gather_into(nothing.copy(), node[device], events["dur_ns"].to_numpy()[device]),
     )
+
+
+def _ours(trace: RankTrace) -> tuple[Mask, IntArray]:
+    """Which events are functions of our own, and what else is above each event."""
+    events, above = trace.events, trace.links.above.copy()
+    functions = events.filter(is_kind(Kind.PYTHON_FUNCTION)).select("event", "name")
+    kinds = frame_kinds(functions["name"]).filter(pl.col("is_ours"))
+    ours = np.zeros(events.height, bool)
+    ours[functions.join(kinds, on="name", how="semi")["event"].to_numpy()] = True
+    while (under := np.flatnonzero((above >= 0) & ours[above])).size:
+        above[under] = above[above[under]]
+    return ours, above
 
 
 def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.naming.frames import without_ours
 from pyrometer.trace.naming.patterns import is_data_loading, is_step_mark
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.innermost import Overlaps, innermost
@@ -83,7 +84,8 @@ def _doing(
     chosen = (kind == winner[overlaps.window]) & (kind < len(HOST_KINDS) - 1)
     rows = array[overlaps.event[chosen]]
     doing = pl.DataFrame({"window": overlaps.window[chosen], "event": rows, "ns": overlaps.ns[chosen]})
-    table = doing.with_columns(name=trace.events["name"].gather(pl.Series(rows, dtype=pl.UInt32)))
+    names = without_ours(trace.events["name"].gather(pl.Series(rows, dtype=pl.UInt32)))
+    table = doing.with_columns(names.alias("name"))
     return (
         table.sort("ns", descending=True, maintain_order=True)
         .group_by("window", "name", maintain_order=True)

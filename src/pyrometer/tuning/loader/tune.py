@@ -6,7 +6,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
 from pyrometer.loading.figures import require_count, require_positive
 from pyrometer.quantity import Bytes, Seconds

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.loading.failure import WorkersRefusedError
 from pyrometer.loading.loader import settings_of

@@ -18,7 +18,7 @@ from pyrometer.bench.comparison.conclusion import conclude
 from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.trial import Trial, open_sides
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.tuning.shapes.axes import Axes, Dims, Sizes, declare_axes
