@@ -22,7 +22,7 @@ from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
     from pyrometer.bench.stage import Progress
-    from pyrometer.compiler.inspection.evaluation import Evaluation
+    from pyrometer.compiler.inspection.record import Evaluation
     from pyrometer.compiler.log import CompileLog
     from pyrometer.compiler.report import CompileReport
     from pyrometer.quantity import Seconds

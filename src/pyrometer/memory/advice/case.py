@@ -86,6 +86,8 @@ class Case:
     @cached_property
     def base(self) -> PredictedMemory | None:
         """The program as written, predicted; `None` where that cannot be, or is not what was measured."""
+        if self.profile.predicted is None and self.predicted_s:
+            return None  # it was tried, and the profile says why it failed
         try:
             memory = self.profile.predicted or self._timed(lambda: predict_memory(self.work))
         except PyrometerError as error:
