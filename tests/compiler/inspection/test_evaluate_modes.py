@@ -161,7 +161,7 @@ def test_a_target_runs_each_mode_in_a_process_of_its_own(tmp_path):
         progress=lambda _share, what: told.append(what),
     )
 
-    assert told == ["mode eager", "mode default"]
+    assert told == ["mode eager, 1 of 2", "mode default, 2 of 2"]
     default = evaluation.modes[1]
     assert default.artifact_bytes > 0
     assert default.compile_s > 0

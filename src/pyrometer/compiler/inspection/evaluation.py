@@ -103,11 +103,11 @@ def evaluate_modes(
     start_s = time.monotonic()
     interrupted = False
     for number, mode in enumerate([EAGER, *wanted]):
-        if progress is not None:
-            part_of(progress, number / (len(wanted) + 1), (number + 1) / (len(wanted) + 1), 2 * mode_s)(
-                0.0, f"mode {mode}, {number + 1} of {len(wanted) + 1}"
-            )
         try:
+            if progress is not None:
+                part_of(progress, number / (len(wanted) + 1), (number + 1) / (len(wanted) + 1), 2 * mode_s)(
+                    0.0, f"mode {mode}, {number + 1} of {len(wanted) + 1}"
+                )
             rows.append(evaluate(mode))
         except UserProgramError as failure:
             if mode == EAGER:

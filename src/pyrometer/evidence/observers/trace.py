@@ -33,6 +33,9 @@ STEPS_BESIDE = 4
 """For each step in the trace about as many run bare, for comparison, or slowed by the profiler."""
 
 MOST_BYTES = 60_000_000
+BYTES_PER_S = 2_000_000
+"""Of a trace for each second of the budget: reading and analysing it takes as long as its events are many."""
+
 PEAKS_BUDGET_S = 2.0
 
 
@@ -45,7 +48,7 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
             steps=steps_within(options.budget_s, seen.evidence.step_s),
             warmup=0,
             options=OPTIONS,
-            most_bytes=MOST_BYTES,
+            most_bytes=min(MOST_BYTES, int(BYTES_PER_S * options.budget_s)),
         )
     except PyrometerError as error:
         return seen.having(f"no step could be traced: {error}")

@@ -52,7 +52,7 @@ def _of_verdict(document: BenchDocument, verdict: Verdict) -> ShortAnswer:
     return ShortAnswer(
         f"{verdict.candidate} against {verdict.baseline}",
         sentence(verdict),
-        bound=f"a difference below {percent(verdict.margin)} counts as none · timed by {METRIC_NAMES[verdict.metric]}",
+        bound=f"within {percent(verdict.margin)} counts as the same · by {METRIC_NAMES[verdict.metric]}",
         whole=Whole("A step of each", "", sides),
         trust=" · ".join([f"{blocks}{processes}, in turn", *limits]),
         improve=more,

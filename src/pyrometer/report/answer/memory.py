@@ -84,7 +84,7 @@ def _largest(profile: MemoryProfile) -> str:
 
 
 def _trust(profile: MemoryProfile) -> str:
-    said = [f"recorded from {profile.source}" if profile.source else "recorded"]
+    said = [f"from {profile.source}" if profile.source else "recorded"]
     if profile.predicted is not None and profile.predicted.error is not None:
         said.append(f"predicted within {format_percent(abs(profile.predicted.error), 2)}")
     if profile.leak is None:
