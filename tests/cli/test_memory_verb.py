@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from pyrometer.cli.main import main
-from pyrometer.cli.memory_profile import _predicted
+from pyrometer.cli.memory_profile import _Budget, _predicted
 from pyrometer.memory.prediction.errors import NotPredictableError
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.report.schema import schema_of
@@ -260,9 +260,21 @@ def test_a_prediction_that_fails_leaves_the_rest_of_the_report(monkeypatch):
     monkeypatch.setattr("pyrometer.memory.prediction.predict.predict_memory", fails)
     question = SimpleNamespace(what_if=[{"batch": 64}, {"batch": 16}])
     profile = MemoryProfile(name="moe", device="cpu", peak_bytes=8, ledger_bytes={})
-    answers, told = _predicted(None, question, profile)
+    said: list[str] = []
+    answers, told = _predicted(None, question, profile, _Budget(None), lambda _share, what: said.append(what))
+    assert said == ["predicting batch=64, 1 of 2", "predicting batch=16, 2 of 2"]
     assert [answer.peak_bytes for answer in answers] == [16]
     (note,) = told.notes
     assert note.startswith(
         "--predict batch=64 could not be answered: cannot be predicted without running: the router"
     )
+
+
+def test_a_budget_that_is_spent_leaves_predictions_out_and_says_so():
+    question = SimpleNamespace(what_if=[{"batch": 64}])
+    profile = MemoryProfile(name="moe", device="cpu", peak_bytes=8, ledger_bytes={})
+    answers, told = _predicted(None, question, profile, _Budget(0.0), lambda _share, _what: None)
+    assert answers == []
+    assert told.notes == [
+        "--predict batch=64 was not answered: the budget was spent; repeat the command with a larger --budget"
+    ]
