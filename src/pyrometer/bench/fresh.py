@@ -162,4 +162,3 @@ def ended_early(status: int) -> str:
     if -status == signal.SIGKILL:
         return f"a fresh process was killed ({name}): the machine probably ran out of memory; use a smaller batch or model"
     return f"a fresh process was ended by {name}; its own messages are above"
-

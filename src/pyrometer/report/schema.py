@@ -21,7 +21,9 @@ from pyrometer.report.documents import (
     MemoryDocument,
     SnapshotDocument,
     TraceDocument,
+    TuneDocument,
 )
+from pyrometer.report.lever_list import LeversDocument
 from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
@@ -39,6 +41,8 @@ DOCUMENTS: dict[str, type[Document]] = {
     "rule": RulesDocument,
     "runs": RunsDocument,
     "trace": TraceDocument,
+    "tune": TuneDocument,
+    "tune-list": LeversDocument,
 }
 """What each verb prints; after a dash, with which flag."""
 

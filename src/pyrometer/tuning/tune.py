@@ -129,7 +129,7 @@ def search_recipe(
             settings,
             journal,
             predictions_of(findings),
-            base.measurement.median_s or 0.0,
+            base.measurement.median_s,
             tell,
             now,
         )
@@ -140,7 +140,7 @@ def search_recipe(
         finally:
             search.close()
         confirmation = _confirmed(bench, search, tell)
-        return _handed_over(bench, base, search, confirmation, settings, now() - begin)
+        return _handed_over(bench, base, search, confirmation, now() - begin)
 
 
 # ---- the place of the search -----------------------------------------------------------------------------------
@@ -319,7 +319,6 @@ def _handed_over(
     base: _Baseline,
     search: Search,
     confirmation: _Confirmation,
-    settings: TuneSettings,
     elapsed_s: Seconds,
 ) -> tuple[Tuning, Recipe]:
     proof = None
@@ -333,7 +332,7 @@ def _handed_over(
         commit=read_commit(bench.cwd)[0],
         signature=base.surveyed.signature,
         proof=proof,
-        tolerance=settings.tolerance,
+        tolerance=search.settings.tolerance,
         environment=base.environment,
         artefacts=_artefacts(bench, confirmation.configuration),
         now=dt.datetime.now(dt.UTC),
@@ -353,7 +352,7 @@ def _handed_over(
         numerics=confirmation.numerics,
         levers=search.outcomes,
         stages=search.stages,
-        targets=list(_goals(base, confirmation, settings)),
+        targets=list(_goals(base, confirmation, search.settings)),
         environment=base.environment,
         elapsed_s=elapsed_s,
         interrupted=search.interrupted,
@@ -376,20 +375,10 @@ def _artefacts(bench: _Bench, configuration: Configuration) -> dict[str, list[Ar
 def _goals(base: _Baseline, confirmation: _Confirmation, settings: TuneSettings) -> Iterator[Goal]:
     verdict = confirmation.verdict if confirmation.configuration else None
     if settings.latency_s is not None:
-        reached = base.measurement.median_s
-        if verdict is not None and reached is not None:
-            reached *= verdict.ratio
-        yield Goal(
-            name="latency",
-            goal=settings.latency_s,
-            reached=reached,
-            met=None if reached is None else reached <= settings.latency_s,
-        )
+        reached = base.measurement.median_s * (verdict.ratio if verdict is not None else 1.0)
+        met = reached <= settings.latency_s
+        yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met)
     if settings.memory_bytes is not None:
         peak = confirmation.peak_bytes if confirmation.configuration else base.peak_bytes
-        yield Goal(
-            name="memory",
-            goal=settings.memory_bytes,
-            reached=peak,
-            met=None if peak is None else peak <= settings.memory_bytes,
-        )
+        met_memory = None if peak is None else peak <= settings.memory_bytes
+        yield Goal(name="memory", goal=settings.memory_bytes, reached=peak, met=met_memory)

@@ -59,6 +59,17 @@ class Subject:
         return isinstance(self.work, Training)
 
     @property
+    def training(self) -> Training:
+        """The workload, of those that train.
+
+        Raises:
+            InputError: it does not train.
+        """
+        if not isinstance(self.work, Training):
+            raise InputError("this lever is for training, and the workload does not train")
+        return self.work
+
+    @property
     def model(self) -> nn.Module:
         """The model as it is now."""
         return self.work.parts.model if isinstance(self.work, Training) else self.work.model

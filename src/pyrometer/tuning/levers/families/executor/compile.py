@@ -28,6 +28,7 @@ class Compile(Lever):
     stage = "compile"
     place = "executor"
     fix_class = "exact"
+    kinds = frozenset({"inference", "training"})
     excludes = frozenset({"executor"})
     prior = 0.7
     minutes = 1.0
@@ -40,6 +41,8 @@ class Compile(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """On a CPU with frozen parameters first; on a GPU with CUDA graphs, too."""
+        if subject.is_training:
+            return [{"mode": "default"}]
         if subject.device.type == "cuda":
             return [{"mode": "default"}, {"mode": "reduce-overhead"}, {"mode": "max-autotune"}]
         return [{"mode": "default", "freezing": True}, {"mode": "default"}]
@@ -49,6 +52,9 @@ class Compile(Lever):
         if parameters.get("freezing"):
             subject.compile_contexts.append(functools.partial(inductor_patch, freezing=True))
         mode = parameters.get("mode", "default")
+        if subject.is_training:
+            subject.work = subject.work.variant(mode=mode)
+            return
         compiled: Any = torch.compile(subject.model, mode=mode, dynamic=parameters.get("dynamic"))
         subject.model = compiled
 

@@ -25,6 +25,7 @@ class ChannelsLast(Lever):
     stage = "memory"
     place = "layout"
     fix_class = "exact"
+    kinds = frozenset({"inference", "training"})
     prior = 0.8
 
     def refuses(self, subject: Subject) -> str | None:
@@ -34,12 +35,17 @@ class ChannelsLast(Lever):
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Lay out the weights, and each input of four dimensions as it comes."""
         del parameters
+        if subject.is_training:
+            subject.work = subject.work.variant(memory_format="channels_last")
+            return
         subject.model = subject.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         subject.inputs_changed.append(_in_channels_last)
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The weights of convolutions with more than one channel are in NHWC."""
         del parameters
+        if subject.is_training:
+            return None if subject.work.config.memory_format else "the workload keeps its layout"
         weights = [module.weight for module in subject.model.modules() if isinstance(module, _CONVOLUTIONS)]
         told_apart = [weight for weight in weights if weight.shape[1] > 1 and weight.shape[2:] != (1, 1)]
         if weights and not all(
