@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from pyrometer.files import replacing
 from pyrometer.record import Record, to_json
 from pyrometer.tuning.levers.choice import LeverChoice, key_of
 from pyrometer.tuning.outcome import LeverOutcome
@@ -37,8 +38,10 @@ class Journal:
         self.is_other = False
         if resume and path.exists():
             self._read(identity)
-        if not self._decided:
-            path.write_bytes(to_json(_Heading(identity=identity)) + b"\n")
+        # Whole lines alone: what comes next must not be appended to half a line.
+        with replacing(path) as beside:
+            kept = [to_json(outcome) for outcome in self._decided.values()]
+            beside.write_bytes(b"\n".join([to_json(_Heading(identity=identity)), *kept, b""]))
 
     @property
     def num_decided(self) -> int:

@@ -271,10 +271,11 @@ class Search:
 
     def _prune(self) -> None:
         """Leave out winners that bring nothing beside the others, the earliest first: some levers cancel each other."""
-        for choice in list(self.best)[:-1] if len(self.best) > 1 else []:
+        for choice in list(self.best):
             rest = without_lever(self.best, choice.lever)
-            if choice not in self.best or len(rest) == len(self.best):
-                continue
+            added = self.journal.recall(rest, self.best)
+            if choice not in self.best or (added is not None and added.outcome == "kept"):
+                continue  # the last one was kept against just that
             if self._spent_s > self.settings.budget_s:
                 return
             self.progress(0.99, f"is {choice.label} still needed?")

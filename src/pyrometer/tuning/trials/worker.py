@@ -65,7 +65,7 @@ class Worker:
         try:
             self._child.stdin.write(msgspec.json.encode(request) + b"\n")
             self._child.stdin.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):  # it has ended, or was ended by us
             raise self._ended() from None
         result, failure = msgspec.json.decode(self._line(timeout_s), type=tuple[msgspec.Raw, Failure | None])
         if failure is not None:
