@@ -33,6 +33,7 @@ from pyrometer.tuning.recipe.recipe import Artefact, Recipe, artefact_of
 from pyrometer.tuning.search.confirming import confirm
 from pyrometer.tuning.search.journal import Journal, identity_of
 from pyrometer.tuning.search.ordering import Prediction, predictions_of
+from pyrometer.tuning.search.remaining import remaining
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
@@ -352,7 +353,7 @@ def _handed_over(
         numerics=confirmation.numerics,
         levers=search.outcomes,
         stages=search.stages,
-        targets=list(_goals(base, confirmation, search.settings)),
+        targets=list(_goals(bench, base, confirmation, search.settings)),
         environment=base.environment,
         elapsed_s=elapsed_s,
         interrupted=search.interrupted,
@@ -372,13 +373,24 @@ def _artefacts(bench: _Bench, configuration: Configuration) -> dict[str, list[Ar
     }
 
 
-def _goals(base: _Baseline, confirmation: _Confirmation, settings: TuneSettings) -> Iterator[Goal]:
+def _goals(
+    bench: _Bench, base: _Baseline, confirmation: _Confirmation, settings: TuneSettings
+) -> Iterator[Goal]:
     verdict = confirmation.verdict if confirmation.configuration else None
     if settings.latency_s is not None:
         reached = base.measurement.median_s * (verdict.ratio if verdict is not None else 1.0)
         met = reached <= settings.latency_s
-        yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met)
+        left = "" if met else remaining(bench.laboratory.source, reached, _dtype(confirmation.configuration))
+        yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met, left=left)
     if settings.memory_bytes is not None:
         peak = confirmation.peak_bytes if confirmation.configuration else base.peak_bytes
         met_memory = None if peak is None else peak <= settings.memory_bytes
         yield Goal(name="memory", goal=settings.memory_bytes, reached=peak, met=met_memory)
+
+
+def _dtype(configuration: Configuration) -> str:
+    """What most of the arithmetic is in."""
+    names = {choice.lever for choice in configuration}
+    if names & {"autocast_bf16", "cast_bf16"}:
+        return "bfloat16"
+    return "float16" if "autocast_fp16" in names else "float32"

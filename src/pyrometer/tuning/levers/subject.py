@@ -19,7 +19,6 @@ from pyrometer.tuning.levers.tuned_model import TunedModel
 from pyrometer.workload.inference import Inference, devices_of
 from pyrometer.workload.inputs import Arguments, argument_source
 from pyrometer.workload.training import Training
-from pyrometer.workload.workload import Workload
 
 ContextFactory: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
 TensorChange: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
@@ -118,7 +117,7 @@ class Subject:
         """How many modules of these classes the model has."""
         return sum(isinstance(module, kinds) for module in self.model.modules())
 
-    def finished(self) -> Workload:
+    def finished(self) -> Inference | Training:
         """The workload with everything that was laid around its model; the subject is not to be changed after it."""
         work = copy.copy(self.work)
         wrapped = TunedModel.around(

@@ -141,27 +141,32 @@ class Recipe(Record, frozen=True, kw_only=True):
         subject = subject_of(work, _folder(folder))
         subject.contexts.append(lambda: inference_mode(True))
         apply_levers(subject, self.configuration)
-        return subject.finished().model  # type: ignore[attr-defined,no-any-return]
+        finished = subject.finished()
+        assert isinstance(finished, Inference)
+        return finished.model
 
-    def workload(self, work: Training) -> Training:
-        """The training step with the levers applied, over copies of its objects.
+    def workload(self, work: Inference | Training) -> Inference | Training:
+        """The same work with the levers applied, over copies of its objects.
 
         Raises:
             IncomparableError: its model is another one.
-            InputError: the recipe is for inference, or the workload for anything but training.
+            InputError: the recipe is for the other kind of workload.
         """
-        if self.kind != "training" or not isinstance(work, Training):
+        kind = "training" if isinstance(work, Training) else "inference"
+        if kind != self.kind or not isinstance(work, (Inference, Training)):
             raise InputError(
-                f"this recipe is for {self.kind}, and the workload is of kind {type(work).__name__}; "
-                "give pm.Training to a recipe for training, and a model to `apply` of one for inference"
+                f"this recipe is for {self.kind}, and the workload is of kind {type(work).__name__}"
             )
-        require_same_model(self.signature, signature_of(work.parts.model))
-        self._warn_elsewhere()
         own = copy.copy(work)
-        own.parts = work.parts.copied(Variant())
+        if isinstance(own, Inference):
+            own.model = self.apply(own.model, own.inputs)
+            return own
+        require_same_model(self.signature, signature_of(own.parts.model))
+        self._warn_elsewhere()
+        own.parts = own.parts.copied(Variant())
         subject = subject_of(own, _folder(None))
         apply_levers(subject, self.configuration)
-        return subject.finished()  # type: ignore[return-value]
+        return subject.finished()
 
     def _example(self, model: nn.Module) -> Any:
         """Zeros of the shapes and dtypes that the model was tuned with."""
