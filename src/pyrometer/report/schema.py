@@ -25,6 +25,7 @@ from pyrometer.report.documents import (
 )
 from pyrometer.report.lever_list import LeversDocument
 from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
+from pyrometer.report.tuned_predictions import PredictionsDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "audit": AuditDocument,
@@ -37,6 +38,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "env": EnvironmentDocument,
     "memory": MemoryDocument,
     "memory-snapshot": SnapshotDocument,
+    "predictions": PredictionsDocument,
     "prune": PruneDocument,
     "rule": RulesDocument,
     "runs": RunsDocument,
