@@ -67,12 +67,13 @@ def test_fresh_inputs_are_others_of_the_same_shape(lab, baseline):
         assert lab.check(side).passes  # the cases come from the reference, whatever the process runs on
 
 
+@pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize(
     ("metric", "said"),
     [("constant", "cannot tell right from wrong"), ("raises", "KeyError"), ("absent", "absent")],
 )
 def test_a_metric_that_says_nothing_is_refused_before_anything_is_tried(
-    programs, lab, baseline, tmp_path, metric, said
+    programs, baseline, tmp_path, metric, said
 ):
     asked = laboratory(programs, "mlp", tmp_path, metric=f"programs.py:{metric}")
     with pytest.raises(PyrometerError, match=said):
@@ -159,7 +160,7 @@ def test_an_unpicklable_workload_is_told_what_to_do_instead(tmp_path):
     from pyrometer.tuning.trials.sending import send
 
     work = pm.Inference(torch.nn.Linear(2, 2), torch.randn(1, 2))
-    work.name = open(tmp_path / "held", "w")  # noqa: SIM115 - a file cannot be sent
+    work.name = (tmp_path / "held").open("w")
     try:
         with pytest.raises(InputError, match="name a target instead"):
             send(work, tmp_path / "work.pickle")
