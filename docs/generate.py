@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import lever_reference
 import msgspec
 import polars as pl
 import rule_reference
@@ -70,6 +71,7 @@ def main() -> None:
         sys.stdout.write(f"{written}\n")
     ANALYSES.write_text(analyses_page(), encoding="utf-8")
     sys.stdout.write(f"{ANALYSES}\n")
+    (FOLDER / "levers.md").write_text(lever_reference.page(), encoding="utf-8")
     for path, text in rule_reference.pages(FOLDER / "rules"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

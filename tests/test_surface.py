@@ -15,6 +15,11 @@ from pyrometer.errors import ExitCode, PyrometerError
 
 PUBLIC = [
     "Calibration",
+    "Lever",
+    "Recipe",
+    "lever",
+    "load_recipe",
+    "tune",
     "Call",
     "CaptureOptions",
     "BucketBatchSampler",
@@ -89,6 +94,7 @@ ERRORS = {
     "UsageError": ("PyrometerError", ExitCode.FAILURE),
     "InputError": ("PyrometerError", ExitCode.FAILURE),
     "TargetError": ("InputError", ExitCode.FAILURE),
+    "NotApplicableError": ("InputError", ExitCode.FAILURE),
     "IncomparableError": ("PyrometerError", ExitCode.FAILURE),
     "StoreError": ("PyrometerError", ExitCode.FAILURE),
     "BudgetExceededError": ("PyrometerError", ExitCode.FOUND),

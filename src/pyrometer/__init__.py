@@ -77,12 +77,17 @@ if TYPE_CHECKING:
     from pyrometer.tuning.checkpointing.adaptive import AdaptiveCheckpoint as AdaptiveCheckpoint
     from pyrometer.tuning.checkpointing.plan import plan_checkpoints as plan_checkpoints
     from pyrometer.tuning.checkpointing.record import CheckpointPlan as CheckpointPlan
+    from pyrometer.tuning.levers.lever import Lever as Lever
+    from pyrometer.tuning.levers.registry import lever as lever
     from pyrometer.tuning.loader.tune import tune_loader as tune_loader
     from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
+    from pyrometer.tuning.recipe.recipe import Recipe as Recipe
+    from pyrometer.tuning.recipe.recipe import load_recipe as load_recipe
     from pyrometer.tuning.shapes.buckets import ShapeBuckets as ShapeBuckets
     from pyrometer.tuning.shapes.packing import pack_sequences as pack_sequences
     from pyrometer.tuning.shapes.recommend import recommend_shapes as recommend_shapes
     from pyrometer.tuning.shapes.sampler import BucketBatchSampler as BucketBatchSampler
+    from pyrometer.tuning.tune import tune as tune
     from pyrometer.workload.call import Call as Call
     from pyrometer.workload.inference import Inference as Inference
     from pyrometer.workload.training import Training as Training
@@ -102,11 +107,13 @@ _HOMES = {
     "Environment": "pyrometer.hardware.environment",
     "Finding": "pyrometer.rules.finding",
     "Inference": "pyrometer.workload.inference",
+    "Lever": "pyrometer.tuning.levers.lever",
     "LoaderReport": "pyrometer.loading.report",
     "Measurement": "pyrometer.bench.measurement",
     "MemoryProfile": "pyrometer.memory.profile",
     "MemoryWatch": "pyrometer.memory.leaks.watch",
     "NumericsReport": "pyrometer.numerics.report",
+    "Recipe": "pyrometer.tuning.recipe.recipe",
     "RuleSettings": "pyrometer.rules.settings",
     "ShapeBuckets": "pyrometer.tuning.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
@@ -133,6 +140,8 @@ _HOMES = {
     "inspect_compile": "pyrometer.compiler.inspection.inspect",
     "largest_batch": "pyrometer.tuning.batching.largest",
     "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
+    "lever": "pyrometer.tuning.levers.registry",
+    "load_recipe": "pyrometer.tuning.recipe.recipe",
     "load_rule_settings": "pyrometer.rules.settings",
     "measure": "pyrometer.bench.measure",
     "micro_batched": "pyrometer.tuning.batching.micro",
@@ -153,6 +162,7 @@ _HOMES = {
     "span": "pyrometer.trace.span",
     "trace_script": "pyrometer.trace.capture.script",
     "track_memory": "pyrometer.memory.tracking",
+    "tune": "pyrometer.tuning.tune",
     "tune_loader": "pyrometer.tuning.loader.tune",
     "watch_memory": "pyrometer.memory.leaks.watch",
     "watch_numerics": "pyrometer.numerics.watch",

@@ -5,7 +5,8 @@
     PyrometerError                 2   our own failure, or one not named below
     ├── UsageError                 2   wrong flags, or flags that do not go together
     ├── InputError                 2   a file, target or argument that cannot be used
-    │   └── TargetError            2   a TARGET that does not lead to a workload
+    │   ├── TargetError            2   a TARGET that does not lead to a workload
+    │   └── NotApplicableError     2   a lever whose preconditions do not hold
     ├── IncomparableError          2   a comparison across machines or settings, refused
     ├── StoreError                 2   the store cannot be read or written
     ├── BudgetExceededError        1   more than was allowed; an AssertionError too, so that tests fail by it
@@ -50,6 +51,10 @@ class InputError(PyrometerError):
 
 class TargetError(InputError):
     """A TARGET does not lead to a workload."""
+
+
+class NotApplicableError(InputError):
+    """A lever cannot be applied to this workload, or a package that it needs is missing."""
 
 
 class IncomparableError(PyrometerError):

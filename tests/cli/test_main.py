@@ -10,7 +10,9 @@ import pytest
 
 from pyrometer.cli.main import VERBS, Verbs, cli, main
 
-MOST_FLAGS = 12
+MOST_FLAGS = {"bench": 13, "tune": 18}
+"""Of `tune`: goals, what may be tried, and what to do with a recipe; twelve elsewhere."""
+
 LIKE_RUFF = 23
 """Of `lint`: who comes from ruff finds the flags of its `check` by their names, and editors and CI pass them per call."""
 
@@ -25,7 +27,7 @@ def verb(name: str) -> click.Command:
 def test_every_verb_explains_itself_within_twelve_flags(name):
     command = verb(name)
     flags = [p for p in command.params if isinstance(p, click.Option) and p.name not in {"help", "full"}]
-    assert len(flags) <= (LIKE_RUFF if name == "lint" else MOST_FLAGS)
+    assert len(flags) <= (LIKE_RUFF if name == "lint" else MOST_FLAGS.get(name, 12))
     assert all(flag.help for flag in flags)
     assert command.help
 

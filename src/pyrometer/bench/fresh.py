@@ -49,6 +49,22 @@ class Failure(Record, frozen=True, kw_only=True):
     text: str
     trace: Annotated[str, doc("the child's traceback, for --debug")]
 
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """An error as it is sent; one that is not ours says that a fresh process raised it."""
+        ours = isinstance(error, PyrometerError)
+        return cls(
+            kind=type(error).__name__ if ours else "PyrometerError",
+            text=str(error) if ours else f"a fresh process raised {described(error)}",
+            trace="".join(traceback.format_exception(error)),
+        )
+
+    def revived(self) -> PyrometerError:
+        """The error as the parent raises it: the same class and text."""
+        kind: type[PyrometerError] = getattr(errors, self.kind, PyrometerError)
+        # Past __init__: some classes compose their text of arguments that did not travel.
+        return kind.__new__(kind, self.text)
+
 
 class ChildTracebackError(Exception):
     """The cause of an error that was raised in a fresh process; its text is the traceback from there."""
@@ -75,17 +91,17 @@ def run_fresh(function: Callable[[Q], R], request: Q, *, timeout_s: Seconds | No
         status = _wait([sys.executable, "-c", _BOOT, what, str(response)], to_json(request), timeout_s)
         raw = response.read_bytes() if response.exists() else b""
     if not raw:
-        raise UserProgramError(_ended_early(status))
+        raise UserProgramError(ended_early(status))
     result, failure = msgspec.json.decode(raw, type=tuple[msgspec.Raw, Failure | None])
     if failure is not None:
-        raise _revived(failure) from ChildTracebackError(failure.trace)
+        raise failure.revived() from ChildTracebackError(failure.trace)
     answer: R = from_json(get_type_hints(function)["return"], bytes(result))
     return answer
 
 
 def serve() -> None:
     """What the fresh interpreter runs: read the request, call the function, write the answer beside and rename it."""
-    _die_with_parent()
+    die_with_parent()
     what, place = sys.argv[1:]
     sys.argv[1:] = []
     request = sys.stdin.buffer.read()
@@ -106,17 +122,12 @@ def _answer(what: str, request: bytes) -> bytes:
         (kind,) = hints.values()
         answer = function(from_json(kind, request))
     except Exception as error:  # noqa: BLE001 - it is raised again, in the parent
-        ours = isinstance(error, PyrometerError)
-        failure = Failure(
-            kind=type(error).__name__ if ours else "PyrometerError",
-            text=str(error) if ours else f"a fresh process raised {described(error)}",
-            trace="".join(traceback.format_exception(error)),
-        )
+        failure = Failure.of(error)
     return msgspec.json.encode((answer, failure))
 
 
 def _wait(command: list[str], request: bytes, timeout_s: Seconds | None) -> int:
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as child, _ended(child):  # noqa: S603 - our own interpreter
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as child, ended(child):  # noqa: S603 - our own interpreter
         try:
             child.communicate(request, timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -127,7 +138,7 @@ def _wait(command: list[str], request: bytes, timeout_s: Seconds | None) -> int:
 
 
 @contextlib.contextmanager
-def _ended(child: subprocess.Popen[bytes]) -> Iterator[None]:
+def ended(child: subprocess.Popen[bytes]) -> Iterator[None]:
     """At the end nothing of the child is left, also when it started processes that it did not wait for."""
     try:
         yield
@@ -137,21 +148,17 @@ def _ended(child: subprocess.Popen[bytes]) -> Iterator[None]:
         child.wait()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Let this process end when the one that started it does; on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _ended_early(status: int) -> str:
+def ended_early(status: int) -> str:
+    """What became of a child that left no answer, by its exit status."""
     if status >= 0:
         return f"a fresh process ended with exit code {status} before it had a result; its own messages are above"
     name = signal_name(-status)
     if -status == signal.SIGKILL:
         return f"a fresh process was killed ({name}): the machine probably ran out of memory; use a smaller batch or model"
     return f"a fresh process was ended by {name}; its own messages are above"
-
-
-def _revived(failure: Failure) -> PyrometerError:
-    kind: type[PyrometerError] = getattr(errors, failure.kind, PyrometerError)
-    # Past __init__: some classes compose their text of arguments that did not travel.
-    return kind.__new__(kind, failure.text)

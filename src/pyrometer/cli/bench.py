@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--processes", type=click.IntRange(min=3), help="With --vs: fresh processes as the unit.")
 @click.option("--cold", type=click.IntRange(min=1), help="Repeat the cold start in so many fresh processes.")
 @click.option("--soak", type=DURATION, help="Run so long and report the drift of latency and memory.")
+@click.option("--recipe", type=click.Path(path_type=Path), help="Time TARGET with this recipe applied.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @full_option
 @page_option
@@ -83,7 +85,7 @@ def _require_fitting(flags: dict[str, Any], more_axes: tuple[str, ...]) -> None:
         raise UsageError("--thorough and --processes exclude each other; give one")
     if flags["soak"] is not None and flags["soak"] <= 0:
         raise UsageError(f"soak: got {flags['soak']} s; it must be positive, for example 30m")
-    exclusive = [f"--{name}" for name in ("vs", "matrix", "cold", "soak") if flags[name]]
+    exclusive = [f"--{name}" for name in ("recipe", "vs", "matrix", "cold", "soak") if flags[name]]
     if len(exclusive) > 1:
         raise UsageError(f"{' and '.join(exclusive)} exclude each other; give one")
 
@@ -123,7 +125,12 @@ def _measurement(
     parsed = parse_target(target)
     explained = explainer("bench", parsed)
     work = load_workload(parsed)
-    asked = Circumstances(command=f"pyrometer bench {target}", budget_s=budget_s)
+    if flags["recipe"]:
+        from pyrometer.tuning.recipe.recipe import load_recipe
+
+        work = load_recipe(flags["recipe"]).workload(work)  # type: ignore[arg-type]
+    applied = f" --recipe {shlex.quote(str(flags['recipe']))}" if flags["recipe"] else ""
+    asked = Circumstances(command=f"pyrometer bench {target}{applied}", budget_s=budget_s)
     measurement = measure(
         work, budget_s=budget_s, confidence=settings.confidence, circumstances=asked, progress=progress
     )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from pyrometer.cli.parameters import DURATION
-from pyrometer.cli.printing import print_result
+from pyrometer.cli.printing import print_document, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
-from pyrometer.errors import UsageError
+from pyrometer.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from pyrometer.bench.calibration import Calibration
@@ -24,6 +24,7 @@ QUIET_CPUS = 0.25
 @click.option("--budget", type=DURATION, help="Time to spend, such as 60s.  [default: 40s]")
 @click.option("--device", default="cpu", help="Where the built-in programs and the peaks run, such as cuda.")
 @click.option("--no-peaks", is_flag=True, help="Leave the peaks out.")
+@click.option("--predictions", is_flag=True, help="Tell how well findings predicted what `tune` measured.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -33,12 +34,15 @@ def command(
     budget: float | None,
     device: str,
     no_peaks: bool,
+    predictions: bool,
     as_json: bool,
 ) -> int:
     """Compare programs with themselves (A/A) to learn what this machine can tell apart.
 
     TARGET takes the place of the three built-in programs.
     """
+    if predictions:
+        return _predictions(store_location, as_json=as_json)
     from pyrometer.bench.calibrate import DEFAULT_BUDGET_S, calibrate
     from pyrometer.bench.clock import usable_device
     from pyrometer.hardware.environment import read_environment
@@ -64,6 +68,21 @@ def command(
     document = stored(document, store_location, kind="calibration")
     print_result(document, as_json=as_json)
     return 0
+
+
+def _predictions(store_location: str | None, *, as_json: bool) -> int:
+    """What findings predicted of levers, beside what searches on this machine measured."""
+    from pyrometer.report.tuned_predictions import PredictionsDocument, lines, stored_predictions
+    from pyrometer.store.store import Store
+
+    if store_location is None:
+        raise UsageError("--predictions reads the store; leave --no-store out")
+    document = PredictionsDocument(predictions=stored_predictions(Store.open(store_location, create=False)))
+    if as_json:
+        print_document(document)
+    else:
+        click.echo("\n".join(lines(document.predictions)))
+    return ExitCode.OK if document.predictions.levers else ExitCode.UNDECIDED
 
 
 def _keep_peaks(calibration: Calibration, fingerprint: str, store_location: str | None) -> None:

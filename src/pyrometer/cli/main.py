@@ -21,6 +21,7 @@ from pyrometer.version import __version__
 VERBS = {
     "check": "the main job: measure, observe and explain a program; terminal summary and one HTML file",
     "bench": "time a workload, compare two, or fill a matrix of configurations",
+    "tune": "try what could make a program faster, keep what is proved, and write the recipe",
     "trace": "where the time goes: analyse traces of one or many ranks, or capture one",
     "compile": "what torch.compile does: graphs, breaks and their rewrites, recompilations, costs",
     "memory": "where the bytes go: ledger, prediction, leaks, checkpoint plan; allocator snapshots",

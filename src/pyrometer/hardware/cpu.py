@@ -33,10 +33,10 @@ class Cpu(Record, frozen=True, kw_only=True):
 
     model: str
     isa: Annotated[str, doc("highest vector extension that torch uses, such as AVX512")]
-    physical_cores: int | None
+    physical_cores: int | None = None
     logical_cores: int
     usable_cpus: Annotated[float, doc("after affinity and cgroup limits")]
-    numa_nodes: int | None
+    numa_nodes: int | None = None
     signature: Annotated[
         str | None,
         doc("vendor, family, model and stepping; tells generations apart where a hypervisor hides the name"),

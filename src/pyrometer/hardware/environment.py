@@ -36,9 +36,9 @@ class Environment(Record, frozen=True, kw_only=True):
         str, doc("what reads and walks traces: compiled, or Python and why it is not compiled")
     ] = ""
     torch: str
-    torch_cuda: Annotated[str | None, doc("CUDA version that torch was built for")]
+    torch_cuda: Annotated[str | None, doc("CUDA version that torch was built for")] = None
     torch_hip: Annotated[str | None, doc("ROCm version that torch was built for")] = None
-    torch_git: Annotated[str | None, doc("commit that torch was built from")]
+    torch_git: Annotated[str | None, doc("commit that torch was built from")] = None
     cudnn: Annotated[int | None, doc("cuDNN version as an integer, such as 91002")] = None
     cpu: Cpu
     memory_bytes: Annotated[Bytes, doc("main memory, or the control group's limit where that is lower")]

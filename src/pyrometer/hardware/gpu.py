@@ -17,7 +17,7 @@ class Gpu(Record, frozen=True, kw_only=True):
     memory_bytes: Bytes
     capability: Annotated[str, doc("compute capability, such as 9.0")]
     multiprocessors: int
-    driver: Annotated[str | None, doc("driver version; null without nvidia-ml-py")]
+    driver: Annotated[str | None, doc("driver version; null without nvidia-ml-py")] = None
 
 
 def read_gpus() -> list[Gpu]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.matrix import Matrix
+from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import Soak
 from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
@@ -17,6 +18,7 @@ from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
+from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import doc
 from pyrometer.report.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.rules.audit.record import Audit
@@ -25,7 +27,9 @@ from pyrometer.store.comparison import Comparison
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
+from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, StageReport, Tuning
 from pyrometer.tuning.shapes.record import ShapeStrategies
+from pyrometer.tuning.trials.gate import Numerics
 
 
 class TargetDocument(Document, frozen=True, kw_only=True):
@@ -70,6 +74,30 @@ class MatrixDocument(TargetDocument, frozen=True, kw_only=True):
     """`pyrometer bench TARGET --matrix … --json`."""
 
     matrix: Matrix
+
+
+class TuneDocument(TargetDocument, frozen=True, kw_only=True):
+    """`pyrometer tune TARGET --json`."""
+
+    kind: Literal["inference", "training"]
+    baseline: Measurement
+    baseline_peak_bytes: Bytes | None = None
+    recipe: RecipeSummary
+    final: Annotated[
+        Verdict | None, doc("the recipe against the baseline, in fresh processes on fresh inputs")
+    ] = None
+    numerics: Annotated[Numerics | None, doc("of the whole recipe")] = None
+    levers: list[LeverOutcome]
+    stages: list[StageReport] = []
+    targets: list[Goal] = []
+    elapsed_s: Seconds
+    interrupted: bool = False
+    notes: list[str] = []
+
+    @classmethod
+    def of(cls, tuning: Tuning) -> TuneDocument:
+        """The document of a search."""
+        return cls(**{name: getattr(tuning, name) for name in Tuning.__struct_fields__})
 
 
 class CheckDocument(EvidenceDocument, frozen=True, kw_only=True):

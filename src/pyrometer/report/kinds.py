@@ -22,6 +22,7 @@ from pyrometer.report.documents import (
     MemoryDocument,
     SnapshotDocument,
     TraceDocument,
+    TuneDocument,
 )
 
 DOCUMENTS: dict[str, type[Document]] = {
@@ -35,6 +36,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "memory": MemoryDocument,
     "snapshot": SnapshotDocument,
     "trace": TraceDocument,
+    "tune": TuneDocument,
 }
 
 

@@ -21,8 +21,11 @@ from pyrometer.report.documents import (
     MemoryDocument,
     SnapshotDocument,
     TraceDocument,
+    TuneDocument,
 )
+from pyrometer.report.lever_list import LeversDocument
 from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
+from pyrometer.report.tuned_predictions import PredictionsDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "audit": AuditDocument,
@@ -35,10 +38,13 @@ DOCUMENTS: dict[str, type[Document]] = {
     "env": EnvironmentDocument,
     "memory": MemoryDocument,
     "memory-snapshot": SnapshotDocument,
+    "predictions": PredictionsDocument,
     "prune": PruneDocument,
     "rule": RulesDocument,
     "runs": RunsDocument,
     "trace": TraceDocument,
+    "tune": TuneDocument,
+    "tune-list": LeversDocument,
 }
 """What each verb prints; after a dash, with which flag."""
 

@@ -57,6 +57,17 @@ def load_workload(target: Target) -> Workload:
     return work
 
 
+def load_named(target: Target) -> Any:
+    """Import what a target names, and return it as it is, without calling it.
+
+    Raises:
+        TargetError: there is no such module or name.
+        UserProgramError: the user's code raised.
+    """
+    with _prepared(target) as imports:
+        return _named(target, _imported(target, imports))
+
+
 @contextlib.contextmanager
 def _prepared(target: Target) -> Iterator[TargetImports]:
     """Where a factory runs: nothing that it does to the process stays, and nothing that it prints is on stdout."""

@@ -115,6 +115,20 @@ def copied_module(name: str, module: nn.Module) -> nn.Module:
     return copied
 
 
+def submodules_of(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
+    """Every place where a module holds another: the holder, the name, and the module; shared ones once for each place.
+
+    >>> [(name, type(child).__name__) for _, name, child in submodules_of(nn.Sequential(nn.ReLU()))]
+    [('0', 'ReLU')]
+    """
+    return [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent._modules.items()  # noqa: SLF001 - named_children leaves out the second place of a shared one
+        if child is not None
+    ]
+
+
 def is_lazy(module: nn.Module) -> bool:
     """Whether a module has parameters or buffers without a shape yet; its first call changes it for good."""
     return any(torch.nn.parameter.is_lazy(tensor) for tensor in module_tensors(module, parameters=True))

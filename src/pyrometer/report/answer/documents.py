@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pyrometer.report import kinds
-from pyrometer.report.answer import audited, benched, compilation, measured, memory, traces
+from pyrometer.report.answer import audited, benched, compilation, measured, memory, traces, tuned
 from pyrometer.report.answer.short import ShortAnswer
 from pyrometer.report.documents import Document
 
@@ -20,6 +20,7 @@ ANSWERS: Mapping[str, Callable[[Any], ShortAnswer]] = MappingProxyType({
     "memory": memory.of_program,
     "snapshot": memory.of_snapshot_file,
     "trace": traces.of_document,
+    "tune": tuned.of_document,
 })  # fmt: skip
 """Kind of document: what makes its short answer."""
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pyrometer.report import kinds
-from pyrometer.report.chapters import audit, bench, calibration, check, compare, matrix, memory, trace
+from pyrometer.report.chapters import audit, bench, calibration, check, compare, matrix, memory, trace, tune
 from pyrometer.report.chapters import compile as compilation
 from pyrometer.report.chapters.chapter import Told
 from pyrometer.report.documents import Document
@@ -23,6 +23,7 @@ TELLERS: Mapping[str, Callable[[Any], Told]] = MappingProxyType({
     "memory": memory.tell,
     "snapshot": memory.tell_snapshot,
     "trace": trace.tell,
+    "tune": tune.tell,
 })  # fmt: skip
 """Kind of document: what tells it."""
 

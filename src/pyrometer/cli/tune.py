@@ -1,0 +1,157 @@
+"""`pyrometer tune`: try what could help, keep what is proved, write the recipe; or apply and verify one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pyrometer.cli.interrupts import finishing
+from pyrometer.cli.pages import page_option, write_page
+from pyrometer.cli.parameters import BYTES, DURATION, SHARE
+from pyrometer.cli.printing import full_option, print_result
+from pyrometer.cli.progress import progress_bar
+from pyrometer.cli.saving import store_options, stored
+from pyrometer.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from pyrometer.report.documents import TuneDocument
+    from pyrometer.tuning.outcome import Tuning
+    from pyrometer.workload.target import Target
+
+INTERRUPTED = 130
+SUFFIX = ".recipe.toml"
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--latency", type=DURATION, help="Goal for the median step, such as 10ms.")
+@click.option("--memory", type=BYTES, help="Limit of the peak memory, such as 2GiB.")
+@click.option("--budget", type=DURATION, help="No lever is begun after it.  [default: 10m]")
+@click.option("--tolerance", type=SHARE, help="Largest error of inexact levers, such as 1%.  [default: 3%]")
+@click.option("--metric", metavar="FILE:FUNCTION", help="Your metric of a model; more is better.")
+@click.option("--allow", type=click.Choice(["semantic"]), help="Try levers that change what is computed.")
+@click.option("--only", multiple=True, metavar="LEVER", help="Try only this lever; may be repeated.")
+@click.option("--without", multiple=True, metavar="LEVER", help="Leave this lever out; may be repeated.")
+@click.option(
+    "--stages", metavar="A,B", help="Go in stages: basic, memory, compute, device, compile, deploy."
+)
+@click.option("--resume", is_flag=True, help="Go on with a search that ended early.")
+@click.option("--recipe", type=click.Path(path_type=Path), help="Where the recipe is written, or read from.")
+@click.option("--apply", "apply_recipe", is_flag=True, help="Check that --recipe fits TARGET, and time it.")
+@click.option("--verify", is_flag=True, help="Prove --recipe again, here and now.")
+@click.option("--list", "list_levers", is_flag=True, help="List all levers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@full_option
+@page_option
+@store_options
+def command(
+    store_location: str | None,
+    *,
+    target: str | None,
+    recipe: Path | None,
+    page: Path | None,
+    full: bool,
+    as_json: bool,
+    list_levers: bool,
+    **flags: Any,
+) -> int:
+    """Try every change that could make TARGET faster, one at a time; keep what is proved.
+
+    Each lever runs in a process of its own, must compute what the program computed before, and must win in a paired
+    comparison. The recipe that is left is proved again in fresh processes on fresh inputs.
+    """
+    if list_levers:
+        _print_levers(as_json=as_json)
+        return ExitCode.OK
+    if target is None:
+        raise UsageError("no TARGET: name what to tune, such as model.py:workload; --list names all levers")
+    from pyrometer.workload.output import stdout_to_stderr
+    from pyrometer.workload.target import parse_target
+
+    parsed = parse_target(target)
+    place = recipe or Path(_stem(parsed) + SUFFIX)
+    with stdout_to_stderr(), progress_bar() as progress:
+        if flags["apply_recipe"] or flags["verify"]:
+            tuning = _verified(parsed, place, flags, progress)
+        else:
+            tuning = _searched(parsed, place, flags, progress)
+    document = _document(tuning)
+    with finishing():
+        document = stored(document, store_location, kind="tune")
+        written = write_page(document, page, store_location=store_location)
+        print_result(document, as_json=as_json, full=full, page=page if written else None)
+    return _exit_code(document)
+
+
+def _stem(target: Target) -> str:
+    """`model.py:workload` is written to `model-workload.recipe.toml`, in the working directory."""
+    name = Path(target.place).stem if target.kind != "module" else target.place.rpartition(".")[2]
+    return f"{name}-{target.factory}" if target.factory else name
+
+
+def _settings(flags: dict[str, Any]) -> Any:
+    from pyrometer.tuning.search.settings import TuneSettings
+
+    given = {
+        "latency_s": flags["latency"],
+        "memory_bytes": flags["memory"],
+        "budget_s": flags["budget"],
+        "tolerance": flags["tolerance"],
+        "metric": flags["metric"],
+    }
+    return TuneSettings(
+        **{name: value for name, value in given.items() if value is not None},
+        allow_semantic=flags["allow"] == "semantic",
+        only=list(flags["only"]),
+        without=list(flags["without"]),
+        stages=[stage.strip() for stage in (flags["stages"] or "").split(",") if stage.strip()],  # type: ignore[misc]
+    )
+
+
+def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
+    from pyrometer.tuning.search.advised import findings_of
+    from pyrometer.tuning.tune import search_recipe
+
+    settings = _settings(flags)
+    findings, without = findings_of(target, progress)
+    tuning, _ = search_recipe(
+        target, settings, path=place, resume=flags["resume"], findings=findings, progress=progress
+    )
+    return tuning if without is None else msgspec.structs.replace(tuning, notes=[*tuning.notes, without])
+
+
+def _verified(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
+    from pyrometer.tuning.recipe.recipe import load_recipe
+    from pyrometer.tuning.recipe.verifying import verify
+
+    return verify(load_recipe(place), target, _settings(flags), place, progress)
+
+
+def _document(tuning: Tuning) -> TuneDocument:
+    from pyrometer.report.documents import TuneDocument
+
+    return TuneDocument.of(tuning)
+
+
+def _exit_code(document: TuneDocument) -> int:
+    if document.interrupted:
+        return INTERRUPTED
+    if any(goal.met is False for goal in document.targets):
+        return ExitCode.FOUND
+    if document.final is not None and document.final.outcome == "undecided":
+        return ExitCode.UNDECIDED
+    return ExitCode.OK
+
+
+def _print_levers(*, as_json: bool) -> None:
+    from pyrometer.cli.printing import print_document
+    from pyrometer.report.lever_list import LeversDocument, lever_lines
+
+    document = LeversDocument.of_registry()
+    if as_json:
+        print_document(document)
+    else:
+        click.echo("\n".join(lever_lines(document)))

@@ -1,0 +1,79 @@
+"""Applying a configuration to a workload that is ours, and asking whether it is in force."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyrometer.errors import InputError, NotApplicableError
+from pyrometer.quantity import Seconds
+from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.levers.lever import missing_packages
+from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.levers.subject import Subject
+from pyrometer.workload.inference import Inference
+from pyrometer.workload.state import preserved_rng
+from pyrometer.workload.training import Training
+from pyrometer.workload.workload import Workload
+
+
+def subject_of(work: Workload, folder: Path) -> Subject:
+    """A subject over a workload whose objects may be changed.
+
+    Raises:
+        InputError: it is neither an `Inference` nor a `Training`.
+    """
+    if not isinstance(work, (Inference, Training)):
+        raise InputError(
+            f"tune: got a workload of kind {type(work).__name__}; levers change models, so it must be an Inference or a Training"
+        )
+    subject = Subject(copy.copy(work), folder)
+    if isinstance(work, Inference):
+        subject.model.eval()
+    return subject
+
+
+def apply_levers(
+    subject: Subject, configuration: Sequence[LeverChoice], *, now: Callable[[], Seconds] = time.perf_counter
+) -> list[Seconds]:
+    """Apply levers in their order; returns how long each took.
+
+    Raises:
+        NotApplicableError: a lever's package is missing, or its preconditions do not hold.
+    """
+    prices: list[Seconds] = []
+    for choice in configuration:
+        lever = find_lever(choice.lever)
+        reason = missing_packages(lever) or lever.refuses(subject)
+        if reason is not None:
+            raise NotApplicableError(f"{choice.lever}: {reason}")
+        begin = now()
+        with preserved_rng(), torch.no_grad() if not subject.is_training else contextlib.nullcontext():
+            lever.apply(subject, choice.parameters)
+        prices.append(now() - begin)
+    return prices
+
+
+def not_applied(subject: Subject, configuration: Sequence[LeverChoice]) -> str | None:
+    """After the first call: which lever can be seen not to be in force, and why; `None` where all are."""
+    for choice in configuration:
+        reason = find_lever(choice.lever).not_applied(subject, choice.parameters)
+        if reason is not None:
+            return f"{choice.lever}: {reason}"
+    return None
+
+
+@contextlib.contextmanager
+def in_force(subject: Subject) -> Iterator[None]:
+    """Hold the settings of the process that a subject's levers ask for."""
+    with contextlib.ExitStack() as stack:
+        for setting in subject.settings:
+            entered: Any = setting()
+            stack.enter_context(entered)
+        yield

@@ -1,0 +1,1 @@
+"""Our own levers, one file each; what is found here is registered."""

@@ -1,0 +1,1 @@
+"""Levers that give the model to a compiler or to another runtime."""

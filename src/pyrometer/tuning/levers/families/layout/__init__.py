@@ -1,0 +1,1 @@
+"""Levers that change how tensors lie in memory."""

@@ -1,0 +1,1 @@
+"""Levers that compute in fewer bits."""

@@ -1,0 +1,1 @@
+"""Levers that set what holds for the whole process."""

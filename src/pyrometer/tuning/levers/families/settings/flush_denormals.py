@@ -1,0 +1,82 @@
+"""`flush_denormals`: numbers next to zero are zero."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.subject import Subject
+
+
+@lever
+class FlushDenormals(Lever):
+    """Let the processor take denormal numbers for zero."""
+
+    name = "flush_denormals"
+    title = "take denormal numbers for zero"
+    why = (
+        "A CPU computes with numbers below 1e-38 in microcode, up to a hundred times slower; decayed weights and long "
+        "recurrences are full of them. It holds for the thread that sets it and those started after it."
+    )
+    stage = "device"
+    place = "settings"
+    fix_class = "tolerance"
+    kinds = frozenset({"inference", "training"})
+    prior = 0.99
+
+    def refuses(self, subject: Subject) -> str | None:
+        """Only where weights or inputs hold denormals."""
+        if subject.device.type != "cpu":
+            return f"the work is on {subject.device.type}"
+        tensors = [p.detach() for p in subject.model.parameters()]
+        if not subject.is_training:
+            tensors += subject.example().tensors()
+        return (
+            None
+            if any(map(_holds_denormals, tensors))
+            else "neither parameters nor inputs hold denormal numbers"
+        )
+
+    def apply(self, subject: Subject, parameters: Parameters) -> None:
+        """For the life of the process."""
+        del parameters
+        if not torch.set_flush_denormal(True):
+            raise RuntimeError("this processor cannot flush denormal numbers")
+        subject.settings.append(_flushing)
+
+    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+        """A denormal number times one is zero."""
+        del subject, parameters
+        return None if float(torch.tensor([1e-40]) * 1.0) == 0.0 else "denormal numbers are still computed"
+
+    def lines(self, parameters: Parameters) -> list[str]:
+        """One line."""
+        del parameters
+        return ["torch.set_flush_denormal(True)"]
+
+    def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
+        """Hold it, and compute with denormals again at the end."""
+        del parameters
+        return [_flushing()]
+
+
+def _holds_denormals(tensor: torch.Tensor) -> bool:
+    if tensor.dtype != torch.float32:
+        return False
+    smallest = torch.finfo(tensor.dtype).smallest_normal
+    return bool(((tensor != 0) & (tensor.abs() < smallest)).any())
+
+
+@contextlib.contextmanager
+def _flushing() -> Iterator[None]:
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)

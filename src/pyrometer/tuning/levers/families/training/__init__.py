@@ -1,0 +1,1 @@
+"""Levers of a training step."""

@@ -1,0 +1,104 @@
+"""What a lever is: one change to a workload, when it may be tried, and how to see that it was applied."""
+
+from __future__ import annotations
+
+import abc
+import importlib.util
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pyrometer.advice import FixClass
+from pyrometer.tuning.levers.subject import Subject
+
+Stage = Literal["basic", "memory", "compute", "device", "compile", "deploy"]
+"""Where a lever belongs in a staged optimisation; stages are gone through in this order."""
+
+Place = Literal["structure", "layout", "precision", "quantisation", "executor", "settings"]
+"""Where a lever is applied among others: what rewrites modules comes before what casts, exports or compiles them."""
+
+Kind = Literal["inference", "training"]
+
+Parameters: TypeAlias = Mapping[str, Any]
+"""Of a lever: numbers, texts and booleans by name, as they stand in a recipe."""
+
+PLACES: tuple[Place, ...] = ("structure", "layout", "precision", "quantisation", "executor", "settings")
+STAGES: tuple[Stage, ...] = ("basic", "memory", "compute", "device", "compile", "deploy")
+
+
+class Lever(abc.ABC):
+    """One reversible change to a workload.
+
+    A lever is stateless. It changes a `Subject`, whose objects are copies: nothing of the user's is touched, and a lever
+    that is dropped needs no undoing.
+
+    Attributes:
+        name: stable, in snake_case; findings name it in their advice.
+        title: what it does, in a few words.
+        why: why that helps, and when it does not.
+        stage: of a staged optimisation.
+        place: where it is applied among others.
+        fix_class: what it may change in the results.
+        kinds: workloads that it fits.
+        excludes: groups of which at most one lever is in a configuration, such as `executor`.
+        needs: levers without which it has no effect.
+        executors: what may run the model under it: names of executors, and `eager`; `None` for any.
+        extra: extra of the package that installs what it needs, such as `onnx`.
+        modules: what must be importable.
+        prior: ratio of new over old time that is expected where nothing else is known.
+        minutes: about how long applying it takes at worst, for the order of the search.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    why: ClassVar[str]
+    stage: ClassVar[Stage]
+    place: ClassVar[Place]
+    fix_class: ClassVar[FixClass]
+    kinds: ClassVar[frozenset[Kind]] = frozenset({"inference"})
+    excludes: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset()
+    executors: ClassVar[frozenset[str] | None] = None
+    extra: ClassVar[str | None] = None
+    modules: ClassVar[tuple[str, ...]] = ()
+    prior: ClassVar[float] = 0.95
+    minutes: ClassVar[float] = 0.2
+
+    def refuses(self, subject: Subject) -> str | None:  # noqa: ARG002 - most have a reason of their own
+        """Why this lever cannot help or cannot be applied here; `None` where it may be tried."""
+        return None
+
+    def choices(self, subject: Subject) -> list[Parameters]:  # noqa: ARG002 - most have one
+        """Parameters to be tried, the most promising first."""
+        return [{}]
+
+    @abc.abstractmethod
+    def apply(self, subject: Subject, parameters: Parameters) -> None:
+        """Change the subject.
+
+        Raises:
+            Exception: whatever the library behind it raises; the lever is then recorded as failed.
+        """
+
+    @abc.abstractmethod
+    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+        """After the first call: why it can be seen that the change is not in force; `None` where it is."""
+
+    def lines(self, parameters: Parameters) -> list[str]:
+        """The Python that does the same to `model`, to paste; empty where only the recipe can."""
+        del parameters
+        return []
+
+    def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
+        """What has to hold around the process that runs the model; for recipes that are applied."""
+        del parameters
+        return []
+
+
+def missing_packages(lever: Lever) -> str | None:
+    """What has to be installed before the lever can be tried, as a sentence; `None` where nothing is missing."""
+    missing = [module for module in lever.modules if importlib.util.find_spec(module) is None]
+    if not missing:
+        return None
+    how = f"pip install 'pyrometer[{lever.extra}]'" if lever.extra else f"pip install {' '.join(missing)}"
+    return f"needs {', '.join(missing)}: {how}"

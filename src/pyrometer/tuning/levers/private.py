@@ -1,0 +1,47 @@
+"""What levers need of torch that is private to it: settings of Inductor, and what it made of a graph.
+
+Each name is looked for before it is used; where one is missing, the probe that needs it says so in place of a claim.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import torch
+
+
+def inductor_patch(**settings: Any) -> Any:
+    """A context in which settings of Inductor hold.
+
+    Only the global setting works: `torch.compile(options={"freezing": True})` changes nothing in torch 2.13, since Dynamo reads the global.
+    """
+    from torch._inductor import config
+
+    return config.patch(**settings)
+
+
+def num_frozen_parameters() -> int | None:
+    """Parameters that became constants of a compiled graph which is alive; `None` where torch does not tell."""
+    from torch._inductor import output_code
+
+    kind = getattr(output_code, "CompiledFxGraph", None)
+    if kind is None:
+        return None
+    graphs = [each for each in gc.get_objects() if type(each) is kind]
+    return sum(len(getattr(graph, "frozen_param_names", None) or ()) for graph in graphs)
+
+
+def missing_compiler(device: torch.device) -> str | None:
+    """Why Inductor cannot compile for a device on this machine; `None` where it can, as far as can be told beforehand."""
+    if device.type != "cpu":
+        return None
+    try:
+        from torch._inductor import cpp_builder, exc
+
+        cpp_builder.get_cpp_compiler()
+    except ImportError as error:
+        return f"torch {torch.__version__} has no Inductor for the CPU ({error})"
+    except exc.InvalidCxxCompiler:
+        return "there is no C++ compiler, which Inductor needs on a CPU: install g++ or clang"
+    return None

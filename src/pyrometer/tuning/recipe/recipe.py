@@ -1,0 +1,289 @@
+"""The recipe: proved levers with their proof, as a TOML file, applied to a fresh model."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import tempfile
+import tomllib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+import torch
+from torch import nn
+
+from pyrometer.advice import FixClass
+from pyrometer.errors import InputError
+from pyrometer.files import replacing
+from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.fingerprint import differing_fields
+from pyrometer.quantity import Bytes, Ratio, Seconds
+from pyrometer.record import Record, doc, from_dict, to_dict
+from pyrometer.tuning.figures import Figures
+from pyrometer.tuning.levers.applying import apply_levers, subject_of
+from pyrometer.tuning.levers.choice import Configuration, LeverChoice
+from pyrometer.tuning.levers.lever import Stage
+from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.outcome import LeverResult
+from pyrometer.tuning.recipe.signature import Signature, require_same_model, signature_of
+from pyrometer.workload.inference import Inference
+from pyrometer.workload.parts import copied_module
+from pyrometer.workload.state import inference_mode
+from pyrometer.workload.training import Training
+from pyrometer.workload.variant import Variant
+
+FORMAT = 1
+
+
+class RecipeWarning(UserWarning):
+    """A recipe is applied under other conditions than it was proved under."""
+
+
+class Artefact(Record, frozen=True, kw_only=True):
+    """A file that belongs to a recipe and lies beside it."""
+
+    path: Annotated[str, doc("relative to the recipe")]
+    sha256: str
+    size_bytes: Bytes
+
+
+class RecipeLever(Figures, frozen=True, kw_only=True):
+    """A lever with its proof."""
+
+    lever: str
+    parameters: dict[str, Any] = {}
+    fix_class: FixClass
+    stage: Stage
+    artefacts: list[Artefact] = []
+
+    @property
+    def choice(self) -> LeverChoice:
+        """The lever with its parameters."""
+        return LeverChoice(lever=self.lever, parameters=self.parameters)
+
+
+class Dropped(Figures, frozen=True, kw_only=True):
+    """A lever that was not kept, and why."""
+
+    lever: str
+    parameters: dict[str, Any] = {}
+    outcome: LeverResult
+    reason: str = ""
+
+
+class Proof(Record, frozen=True, kw_only=True):
+    """The whole recipe against the baseline, in fresh processes on fresh inputs."""
+
+    outcome: Literal["faster", "slower", "same", "undecided"]
+    ratio: Ratio
+    ci_low: Ratio | None
+    ci_high: Ratio | None
+    confidence: float
+    num_processes: int
+    baseline_s: Seconds | None = None
+    recipe_s: Seconds | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    cosine: float | None = None
+    peak_bytes: Bytes | None = None
+
+
+class Recipe(Record, frozen=True, kw_only=True):
+    """Levers that were proved on one model, on one machine.
+
+    `print` shows the short answer; `apply` gives a changed copy of a model; `save` writes the file; `python` the lines to paste.
+    """
+
+    format: int = FORMAT
+    target: str
+    kind: Literal["inference", "training"]
+    created: Annotated[str, doc("time, ISO 8601")]
+    commit: Annotated[str | None, doc("of the target's repository")] = None
+    signature: Signature
+    proof: Annotated[Proof | None, doc("null where no lever was kept")] = None
+    levers: list[RecipeLever] = []
+    dropped: list[Dropped] = []
+    tolerance: float
+    environment: Environment
+
+    @property
+    def configuration(self) -> Configuration:
+        """The levers in the order in which they are applied."""
+        return tuple(lever.choice for lever in self.levers)
+
+    def apply(self, model: nn.Module, inputs: Any = None, *, folder: str | Path | None = None) -> nn.Module:
+        """Apply the levers to a copy of a model for inference; the model itself is left alone.
+
+        The copy runs in eval mode under `torch.inference_mode`, as it was measured. Settings of the process (threads) are not
+        touched: see `settings`.
+
+        Args:
+            model: as it was when it was tuned; other weights are legal.
+            inputs: example inputs in any form that `pm.Inference` takes; needed by levers that export or calibrate.
+            folder: where levers write what they make; a temporary folder by default.
+
+        Raises:
+            IncomparableError: the model is another one.
+            InputError: the recipe is for training, or a lever needs inputs and none are given.
+
+        Warns:
+            RecipeWarning: the machine, versions or settings are others than those of the proof.
+        """
+        if self.kind == "training":
+            raise InputError("this recipe is for a training step; apply it with `recipe.workload(work)`")
+        require_same_model(self.signature, signature_of(model))
+        self._warn_elsewhere()
+        work = Inference(copied_module("model", model), self._example(model) if inputs is None else inputs)
+        subject = subject_of(work, _folder(folder))
+        subject.contexts.append(lambda: inference_mode(True))
+        apply_levers(subject, self.configuration)
+        finished = subject.finished()
+        assert isinstance(finished, Inference)
+        return finished.model
+
+    def workload(self, work: Inference | Training) -> Inference | Training:
+        """The same work with the levers applied, over copies of its objects.
+
+        Raises:
+            IncomparableError: its model is another one.
+            InputError: the recipe is for the other kind of workload.
+        """
+        kind = "training" if isinstance(work, Training) else "inference"
+        if kind != self.kind or not isinstance(work, (Inference, Training)):
+            raise InputError(
+                f"this recipe is for {self.kind}, and the workload is of kind {type(work).__name__}"
+            )
+        own = copy.copy(work)
+        if isinstance(own, Inference):
+            own.model = self.apply(own.model, own.inputs)
+            return own
+        require_same_model(self.signature, signature_of(own.parts.model))
+        self._warn_elsewhere()
+        own.parts = own.parts.copied(Variant())
+        subject = subject_of(own, _folder(None))
+        apply_levers(subject, self.configuration)
+        return subject.finished()
+
+    def _example(self, model: nn.Module) -> Any:
+        """Zeros of the shapes and dtypes that the model was tuned with."""
+        device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+        return tuple(_zeros(text, device) for text in self.signature.inputs)
+
+    def _warn_elsewhere(self) -> None:
+        fields = differing_fields(self.environment, read_environment())
+        if fields:
+            named = ", ".join(name for name, _, _ in fields[:3])
+            warnings.warn(
+                f"the recipe was proved under other conditions ({named}): "
+                "`pyrometer tune --verify RECIPE` proves it here",
+                RecipeWarning,
+                stacklevel=3,
+            )
+
+    @contextlib.contextmanager
+    def settings(self) -> Iterator[None]:
+        """Hold what the recipe sets for the whole process, such as the number of threads; restored at the end."""
+        with contextlib.ExitStack() as stack:
+            for lever in self.levers:
+                for setting in find_lever(lever.lever).process_settings(lever.parameters):
+                    stack.enter_context(setting)
+            yield
+
+    def python(self) -> str:
+        """The lines to paste, in place of the recipe; a comment stands for what only the recipe can do."""
+        lines: list[str] = []
+        for lever in self.levers:
+            found = find_lever(lever.lever)
+            own = found.lines(lever.parameters)
+            lines += own or [f"# {found.title}: pm.load_recipe(...).apply(model) does it"]
+        if self.kind == "inference":
+            lines = ["model.eval()", *lines, "with torch.inference_mode():", "    output = model(*inputs)"]
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: str | Path) -> Path:
+        """Write the recipe as TOML.
+
+        Raises:
+            InputError: the place cannot be written.
+        """
+        target = Path(path)
+        plain = _without_none(to_dict(self))
+        try:
+            with replacing(target) as beside:
+                beside.write_bytes(tomli_w.dumps(plain).encode())
+        except OSError as error:
+            raise InputError(f"{target}: cannot be written: {error.strerror}") from error
+        return target
+
+
+def load_recipe(path: str | Path) -> Recipe:
+    """Read a recipe, and check that the files beside it are those that it was proved with.
+
+    Raises:
+        InputError: it cannot be read, is no recipe, or a file beside it is missing or another.
+    """
+    place = Path(path)
+    try:
+        recipe = from_dict(Recipe, tomllib.loads(place.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{place}: not a recipe: {error}") from error
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
+    if recipe.format > FORMAT:
+        raise InputError(
+            f"{place}: format {recipe.format} is newer than {FORMAT}; update pyrometer to read it"
+        )
+    for lever in recipe.levers:
+        for artefact in lever.artefacts:
+            _require_same_file(place, artefact)
+    return recipe
+
+
+def artefact_of(path: Path, beside: Path) -> Artefact:
+    """A file as it stands in a recipe."""
+    return Artefact(path=str(path.relative_to(beside)), sha256=_sha256(path), size_bytes=path.stat().st_size)
+
+
+def _require_same_file(recipe: Path, artefact: Artefact) -> None:
+    path = recipe.parent / artefact.path
+    if not path.resolve().is_relative_to(recipe.parent.resolve()):
+        raise InputError(f"{recipe}: {artefact.path} lies outside of the recipe's folder; it is not opened")
+    if not path.is_file():
+        raise InputError(f"{recipe}: {artefact.path} is missing; copy it along, or tune again")
+    if _sha256(path) != artefact.sha256:
+        raise InputError(
+            f"{recipe}: {artefact.path} is not the file that was proved (its hash differs); tune again"
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _zeros(text: str, device: torch.device) -> torch.Tensor:
+    name, _, shape = text.partition("[")
+    sizes = [int(size) for size in shape.rstrip("]").split(",") if size.strip()]
+    return torch.zeros(sizes, dtype=getattr(torch, name), device=device)
+
+
+def _folder(folder: str | Path | None) -> Path:
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="pyrometer-recipe-"))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return Path(folder)
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null: what is not known is left out."""
+    if isinstance(value, dict):
+        return {name: _without_none(part) for name, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_without_none(part) for part in value]
+    return value

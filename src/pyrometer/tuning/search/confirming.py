@@ -1,0 +1,109 @@
+"""The confirmation: the whole recipe against the baseline, in fresh processes, on fresh inputs.
+
+What a search keeps was chosen because it looked good, so that its figures flatter (the winner's curse). What is reported is
+taken anew: each pair of fresh processes gives one estimate, and the interval is that in which the next pair is expected (Student's
+prediction interval over the pairs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+from scipy import stats
+
+from pyrometer.bench.comparison.decision import DecisionRule
+from pyrometer.bench.comparison.verdict import Outcome, Verdict
+from pyrometer.quantity import Bytes, Ratio, Seconds
+from pyrometer.tuning.levers.choice import Configuration, label_of
+from pyrometer.tuning.trials.gate import Numerics
+from pyrometer.tuning.trials.laboratory import Laboratory, opened
+
+CONFIDENCE = 0.95
+LEAST_SPREAD = 0.01
+"""Of ln ratios between processes, where so few pairs happen to agree better: where code and data lie in memory makes that much."""
+
+RULE = DecisionRule(confidence=0.99, looks=(12,))
+FRESH_SEED = 7919
+
+
+def confirm(
+    laboratory: Laboratory,
+    recipe: Configuration,
+    *,
+    num_pairs: int,
+    pair_s: Seconds,
+    progress: Callable[[float, str], None],
+) -> tuple[Verdict, Numerics, Bytes]:
+    """Compare a recipe with the baseline anew; returns the verdict, the numerics, and the peak of memory.
+
+    Raises:
+        PyrometerError: a configuration that ran before no longer does.
+    """
+    verdicts: list[Verdict] = []
+    for number in range(num_pairs):
+        progress(number / num_pairs, f"confirming in fresh processes: pair {number + 1} of {num_pairs}")
+        seed = FRESH_SEED + number
+        with (
+            opened(laboratory, (), fresh_seed=seed) as baseline,
+            opened(laboratory, recipe, fresh_seed=seed) as changed,
+        ):
+            verdicts.append(laboratory.compare(baseline, changed, pair_s, RULE, seed=seed))
+            if number == num_pairs - 1:
+                numerics = laboratory.check(changed)
+                peak = laboratory.peak_bytes(changed)
+    return replace(_of_pairs(verdicts), baseline="baseline", candidate=label_of(recipe)), numerics, peak
+
+
+def _of_pairs(verdicts: Sequence[Verdict]) -> Verdict:
+    estimate, low, high = expected_next([verdict.ratio for verdict in verdicts])
+    return replace(
+        verdicts[-1],
+        outcome=_outcome(estimate, low, high, verdicts[-1].margin),
+        ratio=estimate,
+        ci_low=low,
+        ci_high=high,
+        confidence=CONFIDENCE,
+        num_blocks=sum(verdict.num_blocks for verdict in verdicts),
+        num_processes=len(verdicts),
+        elapsed_s=sum(verdict.elapsed_s for verdict in verdicts),
+        blocks_s=sum(verdict.blocks_s for verdict in verdicts),
+        baseline_s=_median([verdict.baseline_s for verdict in verdicts]),
+        candidate_s=_median([verdict.candidate_s for verdict in verdicts]),
+        log_ratios=[math.log(verdict.ratio) for verdict in verdicts],
+        reason=None,
+        p_value=None,
+        tails=[],
+        caveats=[],
+    )
+
+
+def expected_next(ratios: Sequence[Ratio]) -> tuple[Ratio, Ratio, Ratio]:
+    """The geometric mean, and the interval in which the ratio of another pair of processes is expected.
+
+    >>> mean, low, high = expected_next([0.50, 0.51, 0.49, 0.50])
+    >>> round(mean, 2), round(low, 2), round(high, 2)
+    (0.5, 0.47, 0.53)
+    """
+    logs = np.log(np.asarray(ratios, dtype=np.float64))
+    if len(logs) < 2:
+        return math.exp(logs[0]), 0.0, math.inf
+    spread = max(float(logs.std(ddof=1)), LEAST_SPREAD)
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(logs) - 1)) * spread * math.sqrt(1 + 1 / len(logs))
+    mean = float(logs.mean())
+    return math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)
+
+
+def _outcome(estimate: Ratio, low: Ratio, high: Ratio, margin: float) -> Outcome:
+    if high < 1 and estimate < 1:
+        return "faster"
+    if low > 1 and estimate > 1:
+        return "slower"
+    return "same" if low > 1 / (1 + margin) and high < 1 + margin else "undecided"
+
+
+def _median(values: Sequence[Seconds | None]) -> Seconds | None:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None

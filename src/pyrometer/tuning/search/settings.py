@@ -1,0 +1,54 @@
+"""What a search is asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyrometer.errors import InputError
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import Record, doc
+from pyrometer.tuning.levers.lever import STAGES, Stage
+from pyrometer.tuning.trials.gate import TOLERANCE
+
+DEFAULT_BUDGET_S: Seconds = 600.0
+
+
+class TuneSettings(Record, frozen=True, kw_only=True):
+    """Goals, limits and the choice of levers."""
+
+    latency_s: Annotated[Seconds | None, doc("median step to be reached")] = None
+    memory_bytes: Annotated[Bytes | None, doc("peak that must not be exceeded")] = None
+    budget_s: Annotated[Seconds, doc("no lever is begun after it; the confirmation comes on top")] = (
+        DEFAULT_BUDGET_S
+    )
+    tolerance: Annotated[float, doc("largest error of levers of the class tolerance")] = TOLERANCE
+    metric_drop: float = 0.01
+    allow_semantic: Annotated[bool, doc("try levers that change what is computed")] = False
+    metric: Annotated[str | None, doc("file.py:function of the model; more is better")] = None
+    only: list[str] = []
+    without: list[str] = []
+    stages: Annotated[
+        list[Stage], doc("gone through one after another, validated at the end of each; empty: all at once")
+    ] = []
+    seed: int = 0
+    num_confirmations: Annotated[int, doc("pairs of fresh processes")] = 4
+
+    def __post_init__(self) -> None:
+        if not self.budget_s > 0:
+            raise InputError(f"budget: got {self.budget_s} s; it must be positive, for example 10m")
+        if self.latency_s is not None and not self.latency_s > 0:
+            raise InputError(f"latency: got {self.latency_s} s; it must be positive, for example 10ms")
+        if self.memory_bytes is not None and not self.memory_bytes > 0:
+            raise InputError(f"memory: got {self.memory_bytes}; it must be positive, for example 2GiB")
+        if not 0 < self.tolerance < 1:
+            raise InputError(
+                f"tolerance: got {self.tolerance}; legal is above 0 and below 1, for example 1e-2"
+            )
+        unknown = [stage for stage in self.stages if stage not in STAGES]
+        if unknown:
+            raise InputError(f"stages: {unknown[0]!r} is none; legal are {', '.join(STAGES)}")
+
+    @property
+    def may_change_meaning(self) -> bool:
+        """Whether levers of the class semantic are tried."""
+        return self.allow_semantic or self.metric is not None

@@ -1,0 +1,105 @@
+"""Inputs on which a changed model has to compute what the model computed before, edge cases among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from pyrometer.workload.inputs import Arguments, leading_dimension
+
+LARGE = 8.0
+"""By how much inputs are scaled for the case of large values: far enough for float16 to overflow in squares of activations."""
+
+NUM_FRESH = 2
+ODD_BATCH = 3
+
+
+class Case(NamedTuple):
+    """One set of inputs.
+
+    Attributes:
+        label: what is special about it.
+        resized: whether its shapes are others than the workload's.
+    """
+
+    label: str
+    arguments: Arguments
+    resized: bool = False
+
+
+def cases_of(source: Callable[[], Arguments], fixed: bool, seed: int) -> Iterator[Case]:
+    """The cases of an inference workload: as given, fresh values, zeros, large values, a single sample, an odd number of samples.
+
+    Fresh values keep what makes inputs legal: whole numbers and booleans are those given, in another order; floating-point
+    numbers have the mean and the spread of those given.
+
+    Args:
+        source: makes the arguments of a step.
+        fixed: whether it returns the same each time.
+        seed: of the fresh values.
+    """
+    given = source()
+    yield Case("as given", given)
+    generator = torch.Generator().manual_seed(seed)
+    for number in range(NUM_FRESH):
+        fresh = _mapped(given, lambda tensor: refreshed(tensor, generator)) if fixed else source()
+        yield Case(f"fresh values {number + 1}", fresh)
+    yield Case("zeros", _mapped(given, _zeroed))
+    yield Case("large values", _mapped(given, _enlarged))
+    batch = leading_dimension(given)
+    for size, label in ((1, "a single sample"), (ODD_BATCH, f"{ODD_BATCH} samples")):
+        if batch is not None and batch != size:
+            yield Case(label, _mapped(given, _Resize(batch, size)), resized=True)
+
+
+def refreshed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A tensor of other values that are as legal: permuted where they are whole, of the same mean and spread where not."""
+    if not tensor.is_floating_point():
+        flat = tensor.reshape(-1)
+        order = torch.randperm(flat.numel(), generator=generator).to(flat.device)
+        return flat[order].reshape(tensor.shape)
+    noise = torch.randn(tensor.shape, generator=generator).to(tensor.device)
+    finite = tensor[tensor.isfinite()].to(torch.float64)
+    if finite.numel() < 2:
+        return tensor.clone()
+    mean, spread = float(finite.mean()), float(finite.std())
+    low, high = float(finite.min()), float(finite.max())
+    return (noise * spread + mean).clamp(low, high).to(tensor.dtype)
+
+
+def refreshed_source(source: Callable[[], Arguments], seed: int) -> Callable[[], Arguments]:
+    """Arguments of the same shapes and other values; the same each time."""
+    generator = torch.Generator().manual_seed(seed)
+    fresh = _mapped(source(), lambda tensor: refreshed(tensor, generator))
+    return lambda: fresh
+
+
+def _mapped(arguments: Arguments, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
+    args, kwargs = pytree.tree_map_only(torch.Tensor, change, (arguments.args, arguments.kwargs))
+    return Arguments(args, kwargs)
+
+
+def _zeroed(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(tensor) if tensor.is_floating_point() else tensor
+
+
+def _enlarged(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor * LARGE if tensor.is_floating_point() else tensor
+
+
+class _Resize:
+    """Repeat or cut tensors that share the leading dimension of the batch."""
+
+    def __init__(self, batch: int, size: int) -> None:
+        self.batch = batch
+        self.size = size
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dim() == 0 or tensor.shape[0] != self.batch or self.batch == 0:
+            return tensor
+        repeats = -(-self.size // self.batch)
+        resized = tensor.repeat(repeats, *[1] * (tensor.dim() - 1))[: self.size]
+        return resized.contiguous()

@@ -1,0 +1,186 @@
+"""What a configuration computes: written down as the reference, or held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from pyrometer.bench.comparison.interleaving import seed_all
+from pyrometer.bench.matrix.numerics import numeric_error
+from pyrometer.tuning.trials.cases import Case, cases_of
+from pyrometer.tuning.trials.gate import CaseError
+from pyrometer.workload.failure import described, user_code
+from pyrometer.workload.inference import Inference, InferenceSession
+from pyrometer.workload.inputs import Arguments, argument_source
+from pyrometer.workload.training import Training, TrainingSession
+
+TRAINING_STEPS = 12
+"""Of which losses are compared: enough for an optimizer's state to matter, and few enough for rounding not to have grown."""
+
+RANDOM = "the outputs are random: they differ from seed to seed"
+
+
+class Kept(NamedTuple):
+    """A case with what the reference made of it."""
+
+    case: Case
+    output: Any
+    failure: str | None
+
+
+def save_outputs(work: Inference, session: InferenceSession, seed: int, place: Path) -> None:
+    """Write down the cases of an inference workload, and what it makes of them.
+
+    Raises:
+        UserProgramError: the model cannot even compute the inputs as given.
+    """
+    source, fixed = argument_source(work.inputs, session.device, work.config)
+    seed_all(seed)
+    cases = list(cases_of(source, fixed, seed))
+    with user_code("the model, on its inputs as given,"):
+        first, again = (_output(session, cases[0].arguments, seed + offset) for offset in (0, 1))
+    random = numeric_error(again, first, 0.0).max_abs > 0 or _rounded_apart(again, first)
+    kept: list[Kept] = []
+    for case in cases:
+        try:
+            kept.append(Kept(case, _output(session, case.arguments, seed), RANDOM if random else None))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model, on inputs that it may refuse
+            kept.append(Kept(case, None, f"the model itself raised {described(error)}"))
+    torch.save([(tuple(each.case), each.output, each.failure) for each in kept], place)
+
+
+def _rounded_apart(again: Any, first: Any) -> bool:
+    error = numeric_error(again, first, 0.0)
+    return error.mismatch is not None
+
+
+def check_outputs(
+    session: InferenceSession, seed: int, place: Path, *, fixed_shapes: bool
+) -> list[CaseError]:
+    """Hold what a changed model computes against what was written down."""
+    # Our own file, in a folder that only this user may read; the user's inputs may hold objects of any class.
+    rows = torch.load(place, weights_only=False)
+    kept = [Kept(_revived(case), output, failure) for case, output, failure in rows]
+    return [
+        CaseError(label=each.case.label, skipped="this lever fixes the shapes of the inputs")
+        if fixed_shapes and each.case.resized and each.failure is None
+        else _case_error(session, each, seed)
+        for each in kept
+    ]
+
+
+def _revived(case: tuple[str, tuple[Any, ...], bool]) -> Case:
+    label, arguments, resized = case
+    return Case(label, Arguments(*arguments), resized)
+
+
+def _case_error(session: InferenceSession, kept: Kept, seed: int) -> CaseError:
+    case, reference, failure = kept
+    if failure is not None:
+        return CaseError(label=case.label, skipped=failure)
+    try:
+        output = _output(session, case.arguments, seed)
+    except (Exception, SystemExit) as failed:  # noqa: BLE001 - whatever the lever's library raises is a finding
+        return CaseError(label=case.label, mismatch=f"raised {described(failed)}")
+    error = numeric_error(output, reference, 0.0)
+    return CaseError(
+        label=case.label,
+        max_abs=error.max_abs,
+        max_rel=error.max_rel,
+        cosine=error.cosine,
+        mismatch=error.mismatch,
+    )
+
+
+def _output(session: InferenceSession, arguments: Arguments, seed: int) -> Any:
+    session.activate()
+    seed_all(seed)
+    output = session.step(arguments)
+    return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.detach().to("cpu", copy=True), output)
+
+
+class Learning(NamedTuple):
+    """What the first steps of a training compute.
+
+    Attributes:
+        losses: of each step.
+        gradients: as the optimizer got them in the first step, in the order of its parameters; `None` where there was none.
+    """
+
+    losses: list[float]
+    gradients: list[torch.Tensor | None]
+
+
+def learn(work: Training, seed: int) -> Learning:
+    """Train a workload's model for some steps from the same random state; it is as before afterwards."""
+    with work.open() as session:
+        assert isinstance(session, TrainingSession)
+        session.activate()
+        gradients: list[torch.Tensor | None] = []
+
+        def keep(*_: Any) -> None:
+            if not gradients:
+                gradients.extend(_gradients(session))
+
+        handle = session.parts.optimizer.register_step_pre_hook(keep)
+        seed_all(seed)
+        try:
+            with user_code("the step"):
+                losses = [_trained(session) for _ in range(TRAINING_STEPS)]
+        finally:
+            handle.remove()
+    return Learning(losses, gradients)
+
+
+def _trained(session: TrainingSession) -> float:
+    session.prepare()
+    return float(session.step())
+
+
+def _gradients(session: TrainingSession) -> Iterator[torch.Tensor | None]:
+    scale = session.parts.scaler.get_scale() if session.parts.scaler else 1.0
+    for tensor in session.parts.trained():
+        gradient = tensor.grad
+        dense = gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
+        yield None if dense is None else dense.detach().to("cpu", torch.float32, copy=True) / scale
+
+
+def save_learning(work: Training, seed: int, place: Path) -> None:
+    """Write down the reference of a training workload."""
+    torch.save((tuple(learn(work, seed)), tuple(learn(work, seed))), place)
+
+
+def check_learning(work: Training, seed: int, place: Path) -> list[CaseError]:
+    """Hold the losses and gradients of a changed training against the reference."""
+    first, again = (Learning(*rows) for rows in torch.load(place, weights_only=True))
+    spread = _losses_error(again, first)
+    if spread.max_rel is None or spread.max_rel > 1e-2:
+        return [CaseError(label="losses", skipped="the training is random: two runs from one seed differ")]
+    changed = learn(work, seed)
+    return [_losses_error(changed, first), _gradient_error(changed, first)]
+
+
+def _losses_error(changed: Learning, reference: Learning) -> CaseError:
+    error = numeric_error(torch.tensor(changed.losses), torch.tensor(reference.losses), 0.0)
+    label = f"losses of {TRAINING_STEPS} steps"
+    return CaseError(label=label, max_abs=error.max_abs, max_rel=error.max_rel, mismatch=error.mismatch)
+
+
+def _gradient_error(changed: Learning, reference: Learning) -> CaseError:
+    label = "gradients of the first step"
+    pairs = list(zip(changed.gradients, reference.gradients, strict=False))
+    if len(changed.gradients) != len(reference.gradients) or any(
+        (a is None) != (b is None) for a, b in pairs
+    ):
+        return CaseError(label=label, mismatch="other parameters got a gradient")
+    flat = [
+        torch.cat([tensor.flatten() for tensor in side if tensor is not None])
+        for side in zip(*pairs, strict=True)
+    ]
+    error = numeric_error(flat[0], flat[1], 0.0)
+    # Rounding moves single gradients far; the direction of all is what training follows.
+    return CaseError(label=label, cosine=error.cosine, mismatch=error.mismatch)

@@ -1,0 +1,221 @@
+"""The worker's side: one configuration, held open in a process of its own, that answers one request after another."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from pyrometer.bench.clock import clock_for
+from pyrometer.bench.comparison.interleaving import Side, seed_all
+from pyrometer.bench.fresh import Failure, die_with_parent
+from pyrometer.bench.measure import measure
+from pyrometer.bench.memory import meter_for
+from pyrometer.errors import InputError
+from pyrometer.record import Record
+from pyrometer.tuning.levers.applying import apply_levers, in_force, not_applied, subject_of
+from pyrometer.tuning.levers.lever import missing_packages
+from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.levers.subject import Subject
+from pyrometer.tuning.recipe.signature import signature_of
+from pyrometer.tuning.trials import protocol, results
+from pyrometer.tuning.trials.cases import refreshed_source
+from pyrometer.tuning.trials.sending import received
+from pyrometer.workload.failure import user_code
+from pyrometer.workload.inference import Inference, InferenceSession
+from pyrometer.workload.inputs import argument_source
+from pyrometer.workload.loading import load_named, load_workload
+from pyrometer.workload.state import inference_mode
+from pyrometer.workload.target import parse_target
+from pyrometer.workload.training import Training
+from pyrometer.workload.workload import Session, Workload
+
+_SEED = 0
+
+
+def serve() -> None:
+    """Answer requests from stdin until it is closed; what the program prints goes to stderr."""
+    die_with_parent()
+    _die_first_without_memory()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    with contextlib.ExitStack() as stack:
+        configuration = OpenConfiguration(stack)
+        for line in sys.stdin.buffer:
+            failure: Failure | None = None
+            answer: Record | None = None
+            try:
+                answer = configuration.answer(msgspec.json.decode(line, type=protocol.Request))
+            except Exception as error:  # noqa: BLE001 - it is raised again, in the parent
+                failure = Failure.of(error)
+            answers.write(msgspec.json.encode((answer, failure)) + b"\n")
+            answers.flush()
+
+
+def _die_first_without_memory() -> None:
+    """A configuration that takes all memory is what the kernel is to end, and not the search."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+class OpenConfiguration:
+    """A workload with its levers applied, open and warm."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self._subject: Subject
+        self._work: Workload
+        self._session: Session
+        self._side: Side
+
+    def answer(self, request: protocol.Request) -> Record:
+        """Do what is asked."""
+        handlers: dict[type[Any], Callable[[Any], Record]] = {
+            protocol.Open: self._open,
+            protocol.Save: self._save,
+            protocol.Check: self._check,
+            protocol.Score: self._score,
+            protocol.Run: self._run,
+            protocol.Peak: self._peak,
+            protocol.Time: self._time,
+            protocol.Survey: self._survey,
+        }
+        return handlers[type(request)](request)
+
+    def _open(self, request: protocol.Open) -> protocol.Opened:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = request.cache
+        work = (
+            load_workload(request.source.spec.target())
+            if request.source.spec
+            else received(request.source.pickled)
+        )
+        if request.fresh_seed is not None and isinstance(work, Inference):
+            source, fixed = argument_source(work.inputs, torch.device("cpu"), work.config)
+            if fixed:
+                work.inputs = refreshed_source(source, request.fresh_seed)
+        # The peak counts from here: of loading and of what levers need only once nobody asks in production.
+        self._subject = subject_of(work, Path(request.folder))
+        prices = apply_levers(self._subject, request.levers)
+        self._stack.enter_context(in_force(self._subject))
+        self._work = self._subject.finished()
+        self._session = self._stack.enter_context(self._work.open())
+        clock = clock_for(self._session.device)
+        self._side = Side(self._work.name, self._session, clock)
+        seed_all(_SEED)
+        begin = time.perf_counter()
+        self._side.batch(1)
+        first_call_s = time.perf_counter() - begin
+        reason = not_applied(self._subject, request.levers)
+        gc.collect()
+        self._meter = meter_for(self._session.device)
+        self._meter.reset_peak()
+        files = {lever: [str(path) for path in paths] for lever, paths in self._subject.artefacts.items()}
+        return protocol.Opened(
+            name=self._work.name,
+            unit=self._work.unit,
+            device=str(self._session.device),
+            clock=clock.name,
+            first_call_s=first_call_s,
+            apply_s=prices,
+            artefact_bytes=sum(Path(path).stat().st_size for paths in files.values() for path in paths),
+            artefacts=files,
+            not_applied=reason,
+            fixed_shapes=self._subject.fixed_shapes,
+        )
+
+    def _save(self, request: protocol.Save) -> protocol.Done:
+        place = Path(request.place)
+        if isinstance(self._work, Training):
+            results.save_learning(self._work, request.seed, place)
+        else:
+            assert isinstance(self._work, Inference)
+            assert isinstance(self._session, InferenceSession)
+            results.save_outputs(self._work, self._session, request.seed, place)
+        return protocol.Done()
+
+    def _check(self, request: protocol.Check) -> protocol.Checked:
+        place = Path(request.place)
+        if isinstance(self._work, Training):
+            return protocol.Checked(cases=results.check_learning(self._work, _SEED, place))
+        assert isinstance(self._session, InferenceSession)
+        fixed = self._subject.fixed_shapes
+        return protocol.Checked(cases=results.check_outputs(self._session, _SEED, place, fixed_shapes=fixed))
+
+    def _score(self, request: protocol.Score) -> protocol.Scored:
+        metric: Any = load_named(parse_target(request.metric, cwd=Path(request.cwd)))
+        if not callable(metric):
+            raise InputError(
+                f"metric: {request.metric} is a {type(metric).__name__}; it must be a function of the model"
+            )
+        model = self._subject.model if isinstance(self._work, Training) else self._session_model
+        return protocol.Scored(value=_score(metric, model), blind=_score(metric, _Blind(model)))
+
+    @property
+    def _session_model(self) -> nn.Module:
+        assert isinstance(self._session, InferenceSession)
+        return self._session.model
+
+    def _run(self, request: protocol.Run) -> protocol.Ran:
+        seed_all(request.seed)
+        batch = self._side.batch(request.num_calls, watched=request.watched)
+        return protocol.Ran(times_s=list(batch.times_s), cpu_s=batch.cpu_s, demand=batch.demand)
+
+    def _peak(self, _: protocol.Peak) -> protocol.PeakRead:
+        return protocol.PeakRead(peak_bytes=self._meter.peak(), source=self._meter.source)
+
+    def _time(self, request: protocol.Time) -> protocol.Timed:
+        return protocol.Timed(measurement=measure(self._work, budget_s=request.budget_s, phases=False))
+
+    def _survey(self, request: protocol.Survey) -> protocol.Surveyed:
+        refused: dict[str, str] = {}
+        choices: dict[str, list[dict[str, Any]]] = {}
+        for name in request.levers:
+            lever = find_lever(name)
+            kind = "training" if self._subject.is_training else "inference"
+            reason = None if kind in lever.kinds else f"it is for {' and '.join(sorted(lever.kinds))}"
+            reason = reason or missing_packages(lever) or lever.refuses(self._subject)
+            if reason is not None:
+                refused[name] = reason
+            else:
+                choices[name] = [dict(parameters) for parameters in lever.choices(self._subject)]
+        inputs = () if self._subject.is_training else self._subject.example().tensors()
+        return protocol.Surveyed(
+            refused=refused,
+            choices=choices,
+            kind="training" if self._subject.is_training else "inference",
+            signature=signature_of(self._subject.model, inputs),
+            parameter_bytes=self._subject.parameter_bytes,
+        )
+
+
+class _Blind(nn.Module):
+    """A model that has learned nothing: zeros in place of each output."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return pytree.tree_map_only(torch.Tensor, torch.zeros_like, self.model(*args, **kwargs))
+
+
+def _score(metric: Callable[[nn.Module], Any], model: nn.Module) -> float:
+    seed_all(_SEED)
+    with user_code("the metric"), inference_mode(True):
+        value = metric(model)
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+        raise InputError(f"metric: it returned {value!r}; it must return a number, of which more is better")
+    return float(value)

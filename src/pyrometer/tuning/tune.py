@@ -1,0 +1,396 @@
+"""`tune`: measure, try every lever that could help, keep what is proved, and hand over the recipe."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.measure import Progress
+from pyrometer.bench.measurement import Measurement
+from pyrometer.errors import InputError, PyrometerError
+from pyrometer.evidence.options import silent
+from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import to_json
+from pyrometer.rules.finding import Finding
+from pyrometer.settings import parse_bytes, parse_duration
+from pyrometer.store.commit import read_commit
+from pyrometer.tuning.levers.choice import Configuration, LeverChoice
+from pyrometer.tuning.levers.registry import find_lever, select
+from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, Tuning
+from pyrometer.tuning.recipe.making import kept_files, make_recipe, proof_of
+from pyrometer.tuning.recipe.recipe import Artefact, Recipe, artefact_of
+from pyrometer.tuning.search.confirming import confirm
+from pyrometer.tuning.search.journal import Journal, identity_of
+from pyrometer.tuning.search.ordering import Prediction, predictions_of
+from pyrometer.tuning.search.remaining import remaining
+from pyrometer.tuning.search.search import Search
+from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.trials import protocol
+from pyrometer.tuning.trials.gate import Limits, Numerics
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
+from pyrometer.tuning.trials.sending import send
+from pyrometer.workload.target import Target, parse_target
+from pyrometer.workload.workload import Workload
+
+BASELINE_S: Seconds = 6.0
+PAIR_S: Seconds = 20.0
+JOURNAL = "journal.jsonl"
+
+
+def tune(
+    work: Workload | str | Target,
+    *,
+    latency: Seconds | str | None = None,
+    memory: Bytes | str | None = None,
+    budget_s: Seconds | None = None,
+    path: str | Path | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Recipe:
+    """Try what could make a workload faster, keep what is proved, and return the recipe.
+
+    Each configuration runs in a process of its own; nothing of the user's objects is changed.
+
+    Args:
+        work: a workload, or a target such as `model.py:workload`.
+        latency: goal for the median step, in seconds or as `"10ms"`.
+        memory: limit for the peak of memory, in bytes or as `"2GiB"`.
+        budget_s: no lever is begun after it; 600 s by default.
+        path: where to write the recipe; by default nowhere.
+        progress: told of the share of the budget that is spent.
+        settings: further fields of `TuneSettings`: `tolerance`, `allow_semantic`, `metric`, `only`, `without`, `stages`, `seed`.
+
+    Raises:
+        InputError: the workload cannot be sent to another process, or a setting is illegal.
+        UserProgramError: the user's program fails as it is.
+    """
+    chosen: dict[str, Any] = dict(settings)
+    if latency is not None:
+        chosen["latency_s"] = parse_duration(latency) if isinstance(latency, str) else latency
+    if memory is not None:
+        chosen["memory_bytes"] = parse_bytes(memory) if isinstance(memory, str) else memory
+    if budget_s is not None:
+        chosen["budget_s"] = budget_s
+    try:
+        asked = TuneSettings(**chosen)
+    except TypeError as error:
+        raise InputError(f"tune: {error}; legal are {', '.join(TuneSettings.__struct_fields__)}") from error
+    _, recipe = search_recipe(work, asked, path=None if path is None else Path(path), progress=progress)
+    return recipe
+
+
+def search_recipe(
+    work: Workload | str | Target,
+    settings: TuneSettings,
+    *,
+    path: Path | None = None,
+    resume: bool = False,
+    findings: Sequence[Finding] = (),
+    progress: Progress | None = None,
+    now: Callable[[], Seconds] = time.monotonic,
+) -> tuple[Tuning, Recipe]:
+    """Search, confirm, and make the recipe; what `tune` and the verb stand on.
+
+    Args:
+        work: what to tune.
+        settings: goals, limits and levers.
+        path: of the recipe; beside it, in a folder of the same name, lies what the search decided and what levers wrote.
+        resume: go on with a search that ended early.
+        findings: of a diagnosis of the same workload, whose levers are tried first.
+        progress: told how far it is.
+        now: a clock.
+
+    Raises:
+        PyrometerError: see `tune`.
+    """
+    begin, tell = now(), progress or silent
+    wanted = select(settings.only, settings.without)
+    with _bench(work, settings, path) as bench:
+        tell(0.0, "the baseline")
+        baseline = bench.laboratory.open(())
+        try:
+            base = _Baseline.of(bench, baseline, [lever.name for lever in wanted])
+        except BaseException:
+            baseline.close()
+            raise
+        journal = Journal(bench.folder / JOURNAL, _identity(bench, base, settings), resume=resume)
+        search = Search(
+            bench.laboratory,
+            settings,
+            journal,
+            predictions_of(findings),
+            base.measurement.median_s,
+            tell,
+            now,
+        )
+        search.begin_with(baseline)
+        try:
+            search.outcomes += _refused(base.surveyed, search.predicted, settings)
+            search.run(_choices(base.surveyed, settings))
+        finally:
+            search.close()
+        confirmation = _confirmed(bench, search, tell)
+        return _handed_over(bench, base, search, confirmation, now() - begin)
+
+
+# ---- the place of the search -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Bench:
+    """Where a search takes place."""
+
+    target: str
+    laboratory: Laboratory
+    folder: Path
+    path: Path | None
+    cwd: Path
+
+
+@contextlib.contextmanager
+def _bench(work: Workload | str | Target, settings: TuneSettings, path: Path | None) -> Iterator[_Bench]:
+    """A folder for the search: beside the recipe, where it can be resumed; else a temporary one."""
+    with contextlib.ExitStack() as stack:
+        if path is None:
+            folder = Path(
+                stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="pyrometer-tune-", ignore_cleanup_errors=True)
+                )
+            )
+        else:
+            folder = path.with_suffix(".tune")
+            _made(folder)
+        if isinstance(work, str):
+            work = parse_target(work)
+        if isinstance(work, Target):
+            source, name, cwd = protocol.Source(spec=work.spec), work.text, Path(work.spec.cwd)
+            if work.kind == "script":
+                from pyrometer.workload.loading import load_workload
+
+                load_workload(work)  # says that a script has no factory, and which there are
+        else:
+            send(work, folder / "workload.pickle")
+            source, name, cwd = (
+                protocol.Source(pickled=str(folder / "workload.pickle")),
+                work.name,
+                Path.cwd(),
+            )
+        limits = Limits(tolerance=settings.tolerance, metric_drop=settings.metric_drop)
+        laboratory = Laboratory(source, folder, limits, metric=settings.metric, cwd=str(cwd))
+        yield _Bench(name, laboratory, folder, path, cwd)
+
+
+def _made(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be made: {error.strerror}; name another place for the recipe with -o"
+        ) from error
+
+
+# ---- before and after the search ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Baseline:
+    """What the workload is before anything is changed."""
+
+    measurement: Measurement
+    peak_bytes: Bytes
+    surveyed: protocol.Surveyed
+    environment: Environment
+
+    @classmethod
+    def of(cls, bench: _Bench, side: OpenConfiguration, levers: Sequence[str]) -> _Baseline:
+        laboratory = bench.laboratory
+        measurement = laboratory.measure(side, BASELINE_S)
+        if not measurement.complete:
+            raise InputError(
+                f"{bench.target}: {measurement.failure or 'the measurement was not complete'}; tune needs a workload that runs"
+            )
+        peak = laboratory.peak_bytes(side)
+        surveyed = laboratory.survey(side, levers)
+        laboratory.keep_reference(side)
+        return cls(measurement, peak, surveyed, read_environment())
+
+
+def _identity(bench: _Bench, base: _Baseline, settings: TuneSettings) -> str:
+    goals = replace(settings, budget_s=1.0)  # more time is what one resumes for
+    return identity_of(
+        bench.target,
+        base.surveyed.signature.parameters,
+        base.environment.fingerprint,
+        to_json(goals).decode(),
+    )
+
+
+def _choices(surveyed: protocol.Surveyed, settings: TuneSettings) -> dict[str, list[LeverChoice]]:
+    return {
+        name: [LeverChoice(lever=name, parameters=parameters) for parameters in listed]
+        for name, listed in surveyed.choices.items()
+        if settings.may_change_meaning or find_lever(name).fix_class != "semantic"
+    }
+
+
+def _refused(
+    surveyed: protocol.Surveyed, predicted: dict[str, Prediction], settings: TuneSettings
+) -> list[LeverOutcome]:
+    reasons = dict(surveyed.refused)
+    if not settings.may_change_meaning:
+        for name in surveyed.choices:
+            if find_lever(name).fix_class == "semantic":
+                reasons[name] = (
+                    "it changes what is computed: give --metric file.py:function, or --allow semantic"
+                )
+    return [
+        LeverOutcome(
+            name=name,
+            outcome="not applicable",
+            stage=find_lever(name).stage,
+            fix_class=find_lever(name).fix_class,
+            reason=reason,
+            predicted_low=predicted.get(name, Prediction()).low,
+            predicted_high=predicted.get(name, Prediction()).high,
+            rules=list(predicted.get(name, Prediction()).rules),
+        )
+        for name, reason in reasons.items()
+    ]
+
+
+@dataclass
+class _Confirmation:
+    """What the confirmation found; nothing where no lever was kept."""
+
+    configuration: Configuration
+    verdict: Verdict | None = None
+    numerics: Numerics | None = None
+    peak_bytes: Bytes | None = None
+    note: str | None = None
+
+
+def _confirmed(bench: _Bench, search: Search, tell: Progress) -> _Confirmation:
+    """Prove the best configuration anew; one that does not hold is not handed over."""
+    if not search.best:
+        return _Confirmation(())
+    try:
+        verdict, numerics, peak = confirm(
+            bench.laboratory,
+            search.best,
+            num_pairs=search.settings.num_confirmations,
+            pair_s=PAIR_S,
+            progress=tell,
+        )
+    except KeyboardInterrupt:
+        search.interrupted = True
+        return _Confirmation(
+            search.best, note="interrupted before the recipe was confirmed in fresh processes"
+        )
+    except PyrometerError as error:
+        return _Confirmation((), note=f"the recipe could not be confirmed and is dropped: {error}")
+    if not numerics.passes:
+        return _Confirmation(
+            (),
+            note=f"the recipe computed wrong numbers when it was confirmed, and is dropped: {numerics.refused}",
+        )
+    if verdict.outcome in {"slower", "same"}:
+        return _Confirmation(
+            (),
+            verdict,
+            numerics,
+            peak,
+            note="in fresh processes the recipe was no faster than the baseline, and is dropped",
+        )
+    return _Confirmation(search.best, verdict, numerics, peak)
+
+
+def _handed_over(
+    bench: _Bench,
+    base: _Baseline,
+    search: Search,
+    confirmation: _Confirmation,
+    elapsed_s: Seconds,
+) -> tuple[Tuning, Recipe]:
+    proof = None
+    if confirmation.verdict is not None and confirmation.numerics is not None and confirmation.configuration:
+        proof = proof_of(confirmation.verdict, confirmation.numerics, confirmation.peak_bytes)
+    recipe = make_recipe(
+        confirmation.configuration,
+        search.outcomes,
+        target=bench.target,
+        kind=base.surveyed.kind,
+        commit=read_commit(bench.cwd)[0],
+        signature=base.surveyed.signature,
+        proof=proof,
+        tolerance=search.settings.tolerance,
+        environment=base.environment,
+        artefacts=_artefacts(bench, confirmation.configuration),
+        now=dt.datetime.now(dt.UTC),
+    )
+    if bench.path is not None:
+        recipe.write(bench.path)
+    tuning = Tuning(
+        target=bench.target,
+        kind=recipe.kind,
+        baseline=base.measurement,
+        baseline_peak_bytes=base.peak_bytes,
+        recipe=RecipeSummary(
+            path=None if bench.path is None else os.fspath(bench.path),
+            levers=list(confirmation.configuration),
+        ),
+        final=confirmation.verdict,
+        numerics=confirmation.numerics,
+        levers=search.outcomes,
+        stages=search.stages,
+        targets=list(_goals(bench, base, confirmation, search.settings)),
+        environment=base.environment,
+        elapsed_s=elapsed_s,
+        interrupted=search.interrupted,
+        notes=[confirmation.note] if confirmation.note else [],
+    )
+    return tuning, recipe
+
+
+def _artefacts(bench: _Bench, configuration: Configuration) -> dict[str, list[Artefact]]:
+    """Keep what the recipe's levers wrote beside it; without a recipe on disk there is nothing to keep."""
+    made = bench.laboratory.files_of(configuration)
+    if bench.path is None or not made:
+        return {}
+    places = kept_files(configuration, made, bench.folder)
+    return {
+        lever: [artefact_of(path, bench.path.parent) for path in paths] for lever, paths in places.items()
+    }
+
+
+def _goals(
+    bench: _Bench, base: _Baseline, confirmation: _Confirmation, settings: TuneSettings
+) -> Iterator[Goal]:
+    verdict = confirmation.verdict if confirmation.configuration else None
+    if settings.latency_s is not None:
+        reached = base.measurement.median_s * (verdict.ratio if verdict is not None else 1.0)
+        met = reached <= settings.latency_s
+        left = "" if met else remaining(bench.laboratory.source, reached, _dtype(confirmation.configuration))
+        yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met, left=left)
+    if settings.memory_bytes is not None:
+        peak = confirmation.peak_bytes if confirmation.configuration else base.peak_bytes
+        met_memory = None if peak is None else peak <= settings.memory_bytes
+        yield Goal(name="memory", goal=settings.memory_bytes, reached=peak, met=met_memory)
+
+
+def _dtype(configuration: Configuration) -> str:
+    """What most of the arithmetic is in."""
+    names = {choice.lever for choice in configuration}
+    if names & {"autocast_bf16", "cast_bf16"}:
+        return "bfloat16"
+    return "float16" if "autocast_fp16" in names else "float32"

@@ -1,0 +1,113 @@
+"""`pyrometer tune` from the command line, on programs so small that all of it fits into a test."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from pyrometer.report.schema import schema_of
+from pyrometer.tuning.recipe.recipe import load_recipe
+
+PROGRAM = """
+import torch
+from torch import nn
+import pyrometer as pm
+
+def deep():
+    torch.manual_seed(0)
+    layers = [part for _ in range(60) for part in (nn.Linear(16, 16), nn.Dropout(), nn.Dropout(), nn.Dropout())]
+    return pm.Inference(nn.Sequential(*layers), torch.randn(4, 16))
+
+def other():
+    return pm.Inference(nn.Linear(16, 16), torch.randn(4, 16))
+
+def fails():
+    raise ValueError("no weights here")
+"""
+QUICK = ("--only", "drop_dropout", "--no-store", "--budget", "60s")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tuned")
+    (folder / "model.py").write_text(PROGRAM)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def without_diagnosis(monkeypatch):
+    """What findings advise has tests of its own, and takes longer than the search of one lever."""
+    monkeypatch.setattr("pyrometer.tuning.search.advised.findings_of", lambda *_: ([], None))
+
+
+@pytest.mark.slow
+def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(call, folder):
+    ended = call(folder, "tune", "model.py:deep", "--json", *QUICK)
+    document = json.loads(ended.stdout)
+    jsonschema.validate(document, schema_of("tune"))
+    (lever,) = document["levers"]
+    assert (lever["name"], lever["outcome"]) == ("drop_dropout", "kept")
+    assert lever["max_abs_error"] == 0.0
+    assert document["final"]["outcome"] == "faster"
+    assert ended.returncode == 0
+    recipe = load_recipe(folder / "model-deep.recipe.toml")
+    assert recipe.proof.num_processes == 4
+    assert recipe.proof.ci_high < 1
+
+    resumed = json.loads(call(folder, "tune", "model.py:deep", "--resume", "--json", *QUICK).stdout)
+    assert resumed["levers"][0]["ratio"] == lever["ratio"]  # decided before, not tried again
+
+    verified = call(
+        folder, "tune", "model.py:deep", "--recipe", "model-deep.recipe.toml", "--verify", "--no-store"
+    )
+    assert "faster" in verified.stdout
+    assert len(verified.stdout.splitlines()) <= 25
+
+    refused = call(
+        folder, "tune", "model.py:other", "--recipe", "model-deep.recipe.toml", "--verify", "--no-store"
+    )
+    assert refused.returncode == 2
+    assert "for another model" in refused.stderr
+
+    timed = call(
+        folder, "bench", "model.py:deep", "--recipe", "model-deep.recipe.toml", "--budget", "1s", "--no-store"
+    )
+    assert timed.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_target_that_is_missed_ends_with_1_and_says_what_is_left(call, folder):
+    ended = call(folder, "tune", "model.py:deep", "--latency", "1us", "--json", *QUICK)
+    (goal,) = json.loads(ended.stdout)["targets"]
+    assert goal["met"] is False
+    assert "is the most left" in goal["left"]
+    assert ended.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "no TARGET"),
+        (("model.py:deep", "--only", "compil"), 2, "did you mean 'compile'"),
+        (("model.py:deep", "--stages", "basic,best"), 2, "'best' is none; legal are basic"),
+        (("model.py:deep", "--latency", "0s"), 2, "latency"),
+        (("model.py:deep", "--verify", "--recipe", "absent.toml"), 2, "absent.toml: cannot be read"),
+        (("absent.py:deep",), 2, "absent.py"),
+        (("model.py:fails", *QUICK), 4, "no weights here"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(call, folder, arguments, code, said):
+    ended = call(folder, "tune", *arguments)
+    assert ended.returncode == code
+    assert said in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+    assert ended.stdout == ""
+
+
+def test_all_levers_are_listed(call, folder):
+    listed = call(folder, "tune", "--list").stdout
+    assert "channels_last" in listed
+    document = json.loads(call(folder, "tune", "--list", "--json").stdout)
+    jsonschema.validate(document, schema_of("tune-list"))

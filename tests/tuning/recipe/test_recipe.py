@@ -1,0 +1,173 @@
+"""A recipe carries its proof, is applied to the model that it was made for, and to no other."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+
+import pytest
+import torch
+from msgspec.structs import replace
+from torch import nn
+
+from pyrometer.errors import IncomparableError, InputError
+from pyrometer.hardware.environment import read_environment
+from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.outcome import LeverOutcome
+from pyrometer.tuning.recipe.making import make_recipe
+from pyrometer.tuning.recipe.recipe import RecipeWarning, artefact_of, load_recipe
+from pyrometer.tuning.recipe.signature import signature_of
+
+X = torch.randn(2, 3, 12, 12)
+
+
+def convolutions(channels=8):
+    layers = [
+        nn.Conv2d(3, channels, 3),
+        nn.BatchNorm2d(channels),
+        nn.ReLU(),
+        nn.Dropout(),
+        nn.Conv2d(channels, 4, 3),
+    ]
+    model = nn.Sequential(*layers)
+    nn.init.uniform_(model[1].running_mean)
+    return model
+
+
+def recipe_of(model, *levers, kind="inference", artefacts=None):
+    configuration = tuple(LeverChoice(lever=name) for name in levers)
+    outcomes = [
+        LeverOutcome(name=name, outcome="kept", ratio=0.8, ci_low=0.7, ci_high=0.9, confidence=0.95)
+        for name in levers
+    ]
+    outcomes.append(LeverOutcome(name="compile", outcome="slower", ratio=2.0, reason="guards cost more"))
+    return make_recipe(
+        configuration,
+        outcomes,
+        target="model.py:workload",
+        kind=kind,
+        commit=None,
+        signature=signature_of(model, [X]),
+        proof=None,
+        tolerance=0.03,
+        environment=read_environment(),
+        artefacts=artefacts or {},
+        now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+    )
+
+
+def test_it_is_read_as_it_was_written(tmp_path):
+    recipe = recipe_of(convolutions(), "fold_batchnorm", "channels_last")
+    assert load_recipe(recipe.write(tmp_path / "r.toml")) == recipe
+    text = (tmp_path / "r.toml").read_text()
+    assert 'outcome = "slower"' in text
+    assert "guards cost more" in text
+
+
+def test_it_changes_a_copy_and_leaves_the_model_alone():
+    model = convolutions().train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    applied = recipe_of(model, "fold_batchnorm", "drop_dropout", "channels_last").apply(model)
+    assert model.training
+    assert model[0].weight.is_contiguous()
+    assert isinstance(model[1], nn.BatchNorm2d)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    expected = model.eval()(X)
+    changed = applied(X)
+    assert changed.requires_grad is False
+    torch.testing.assert_close(changed, expected.detach(), rtol=1e-4, atol=1e-5)
+    assert not any(isinstance(module, (nn.BatchNorm2d, nn.Dropout)) for module in applied.modules())
+
+
+def test_other_weights_are_legal_and_another_model_is_refused_with_what_differs():
+    recipe = recipe_of(convolutions(), "channels_last")
+    recipe.apply(convolutions())
+    with pytest.raises(IncomparableError, match=r"num_parameters: \d+ and \d+"):
+        recipe.apply(convolutions(channels=16))
+
+
+def test_another_machine_is_warned_of_with_the_way_to_prove_it_there():
+    recipe = recipe_of(convolutions(), "channels_last")
+    elsewhere = replace(recipe, environment=replace(recipe.environment, torch="2.9.0"))
+    with pytest.warns(RecipeWarning, match=r"\(torch\).*--verify"):
+        elsewhere.apply(convolutions())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recipe.apply(convolutions())
+
+
+def test_a_recipe_for_training_is_no_recipe_for_a_model():
+    with pytest.raises(InputError, match="for a training step"):
+        recipe_of(convolutions(), kind="training").apply(convolutions())
+
+
+def test_settings_of_the_process_hold_within_and_are_restored():
+    recipe = recipe_of(convolutions())
+    recipe = replace(recipe, levers=[*recipe.levers])
+    threads = torch.get_num_threads()
+    configuration = (LeverChoice(lever="threads", parameters={"num": threads + 1}),)
+    from pyrometer.tuning.recipe.recipe import RecipeLever
+
+    lever = RecipeLever(
+        lever="threads", parameters=dict(configuration[0].parameters), fix_class="exact", stage="device"
+    )
+    with replace(recipe, levers=[lever]).settings():
+        assert torch.get_num_threads() == threads + 1
+    assert torch.get_num_threads() == threads
+
+
+def test_the_lines_to_paste_do_the_same():
+    model = convolutions().eval()
+    recipe = recipe_of(model, "drop_dropout", "channels_last")
+    scope = {"model": convolutions(), "torch": torch, "inputs": (X,)}
+    scope["model"].load_state_dict(model.state_dict())
+    exec(recipe.python(), scope)
+    torch.testing.assert_close(scope["output"], recipe.apply(model)(X))
+
+
+@pytest.fixture
+def with_file(tmp_path):
+    (tmp_path / "r.tune").mkdir()
+    path = tmp_path / "r.tune" / "model.bin"
+    path.write_bytes(b"weights")
+    recipe = recipe_of(
+        convolutions(), "channels_last", artefacts={"channels_last": [artefact_of(path, tmp_path)]}
+    )
+    return recipe.write(tmp_path / "r.toml"), path
+
+
+def test_files_beside_it_have_to_be_those_that_were_proved(with_file):
+    recipe, path = with_file
+    assert load_recipe(recipe).levers[0].artefacts[0].size_bytes == 7
+    path.write_bytes(b"other")
+    with pytest.raises(InputError, match="its hash differs"):
+        load_recipe(recipe)
+    path.unlink()
+    with pytest.raises(InputError, match="is missing"):
+        load_recipe(recipe)
+
+
+def test_a_path_that_leads_out_of_its_folder_is_not_opened(with_file):
+    recipe, _ = with_file
+    recipe.write_text(recipe.read_text().replace("r.tune/model.bin", "../../etc/passwd"))
+    with pytest.raises(InputError, match="lies outside"):
+        load_recipe(recipe)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("[", "not a recipe"), ("a = 1", "not a Recipe record"), (None, "cannot be read")],
+)
+def test_what_is_no_recipe_is_told_in_one_line(tmp_path, text, said):
+    path = tmp_path / "r.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match=said) as caught:
+        load_recipe(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_newer_format_asks_for_a_newer_pyrometer(tmp_path):
+    path = replace(recipe_of(convolutions()), format=99).write(tmp_path / "r.toml")
+    with pytest.raises(InputError, match="update pyrometer"):
+        load_recipe(path)

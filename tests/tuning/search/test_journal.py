@@ -1,0 +1,69 @@
+"""A search that was killed goes on where it was, and never on what was half written."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.outcome import LeverOutcome
+from pyrometer.tuning.search.journal import Journal, identity_of
+
+COMPILE = LeverChoice(lever="compile", parameters={"mode": "default"})
+LAYOUT = LeverChoice(lever="channels_last")
+
+
+def outcome(*configuration, against=()):
+    return LeverOutcome(
+        name=configuration[-1].lever,
+        outcome="slower",
+        against=list(against),
+        configuration=list(configuration),
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.jsonl"
+
+
+def test_what_was_decided_is_recalled_for_the_same_pair_of_configurations(path):
+    Journal(path, "a", resume=False).add(outcome(LAYOUT))
+    again = Journal(path, "a", resume=True)
+    assert again.recall((), (LAYOUT,)).outcome == "slower"
+    assert again.recall((COMPILE,), (LAYOUT, COMPILE)) is None
+    assert again.num_decided == 1
+
+
+def test_without_resume_nothing_is_recalled(path):
+    Journal(path, "a", resume=False).add(outcome(LAYOUT))
+    assert Journal(path, "a", resume=False).recall((), (LAYOUT,)) is None
+
+
+def test_another_program_or_goal_begins_anew(path):
+    Journal(path, "a", resume=False).add(outcome(LAYOUT))
+    other = Journal(path, "b", resume=True)
+    assert other.is_other
+    assert other.recall((), (LAYOUT,)) is None
+    assert Journal(path, "b", resume=True).is_other is False
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_line_that_was_cut_short_is_tried_again(path, cut):
+    journal = Journal(path, "a", resume=False)
+    journal.add(outcome(LAYOUT))
+    journal.add(outcome(COMPILE))
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-cut])
+    again = Journal(path, "a", resume=True)
+    assert again.recall((), (LAYOUT,)) is not None
+    again.add(outcome(COMPILE))
+    assert Journal(path, "a", resume=True).recall((), (COMPILE,)) is not None
+
+
+def test_a_file_that_is_no_journal_is_begun_anew(path):
+    path.write_bytes(b"\x00 not ours")
+    assert Journal(path, "a", resume=True).num_decided == 0
+
+
+def test_identities_of_other_texts_differ():
+    assert identity_of("ab", "c") != identity_of("a", "bc")

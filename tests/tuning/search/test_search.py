@@ -1,0 +1,224 @@
+"""What a search keeps, on a laboratory whose truth is known: no process is started, and every decision can be checked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.errors import NotApplicableError, UserProgramError
+from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.search.journal import Journal
+from pyrometer.tuning.search.search import Search
+from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.trials.gate import Numerics
+
+DROP, FOLD, LAYOUT = (LeverChoice(lever=name) for name in ("drop_dropout", "fold_batchnorm", "channels_last"))
+BF16, CAST = LeverChoice(lever="autocast_bf16"), LeverChoice(lever="cast_bf16")
+PLAIN = LeverChoice(lever="compile", parameters={"mode": "default"})
+FROZEN = LeverChoice(lever="compile", parameters={"mode": "default", "freezing": True})
+
+
+@dataclass
+class KnownLaboratory:
+    """Steps take what `time_of` says of the names of their levers."""
+
+    time_of: object
+    wrong: frozenset = frozenset()
+    not_applied: frozenset = frozenset()
+    broken: dict = field(default_factory=dict)
+    peaks: dict = field(default_factory=dict)
+    opened: list = field(default_factory=list)
+    alive: int = 0
+
+    def open(self, configuration, *, timeout_s=None, fresh_seed=None):
+        names = [choice.lever for choice in configuration]
+        self.opened.append(names)
+        for name in names:
+            if name in self.broken:
+                raise self.broken[name]
+        self.alive += 1
+
+        def close():
+            self.alive -= 1
+
+        missing = next((name for name in names if name in self.not_applied), None)
+        return SimpleNamespace(
+            configuration=configuration,
+            opened=SimpleNamespace(not_applied=missing, artefact_bytes=0, fixed_shapes=False),
+            price_s=1.0,
+            close=close,
+        )
+
+    def check(self, side):
+        names = {choice.lever for choice in side.configuration}
+        return Numerics(refused="as given: off" if names & self.wrong else None)
+
+    def compare(self, best, candidate, budget_s, seed=0):
+        ratio = self.time_of(candidate.configuration) / self.time_of(best.configuration)
+        outcome = "faster" if ratio < 0.98 else "slower" if ratio > 1.02 else "same"
+        figures = {
+            "confidence": 0.95,
+            "margin": 0.05,
+            "smallest_effect": 0.02,
+            "num_blocks": 8,
+            "elapsed_s": 1.0,
+        }
+        return Verdict(outcome=outcome, ratio=ratio, ci_low=ratio * 0.99, ci_high=ratio * 1.01, **figures)
+
+    def peak_bytes(self, side):
+        return max((self.peaks.get(choice.lever, 0) for choice in side.configuration), default=0)
+
+
+def by_factor(**factors):
+    """Levers that act by themselves: the time is the product of their factors."""
+    return lambda configuration: math.prod(factors.get(choice.lever, 1.0) for choice in configuration)
+
+
+def run(laboratory, *choices, tmp_path, resume=False, now=lambda: 0.0, **settings):
+    journal = Journal(tmp_path / "journal.jsonl", "id", resume=resume)
+    search = Search(laboratory, TuneSettings(**settings), journal, {}, 0.01, lambda *_: None, now)
+    search.begin_with(laboratory.open(()))
+    listed = {}
+    for choice in choices:
+        listed.setdefault(choice.lever, []).append(choice)
+    search.run(listed)
+    search.close()
+    assert laboratory.alive == 0
+    return search
+
+
+def outcomes(search):
+    return {each.label: each.outcome for each in search.outcomes}
+
+
+def test_what_helps_is_kept_and_the_rest_is_told_with_its_reason(tmp_path):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.8, fold_batchnorm=1.0, drop_dropout=1.2))
+    search = run(laboratory, DROP, FOLD, LAYOUT, tmp_path=tmp_path)
+    assert search.best == (LAYOUT,)
+    assert outcomes(search) == {
+        "channels_last": "kept",
+        "fold_batchnorm": "no gain",
+        "drop_dropout": "slower",
+    }
+
+
+def test_a_lever_that_is_not_in_force_is_never_timed(tmp_path):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.5), not_applied=frozenset({"channels_last"}))
+    search = run(laboratory, LAYOUT, tmp_path=tmp_path)
+    assert search.best == ()
+    (outcome,) = search.outcomes
+    assert (outcome.outcome, outcome.ratio) == ("not applied", None)
+
+
+def test_wrong_numbers_are_dropped_however_fast(tmp_path):
+    search = run(
+        KnownLaboratory(by_factor(cast_bf16=0.1), wrong=frozenset({"cast_bf16"})), CAST, tmp_path=tmp_path
+    )
+    assert search.best == ()
+    assert outcomes(search) == {"cast_bf16": "wrong numbers"}
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (UserProgramError("a fresh process was killed (SIGKILL)"), "failed"),
+        (NotApplicableError("no 2-d convolution"), "not applicable"),
+    ],
+)
+def test_a_lever_that_fails_is_recorded_and_the_search_goes_on(tmp_path, error, outcome):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.8), broken={"fold_batchnorm": error})
+    search = run(laboratory, FOLD, LAYOUT, tmp_path=tmp_path)
+    assert search.best == (LAYOUT,)
+    assert outcomes(search)["fold_batchnorm"] == outcome
+    assert str(error) in {each.reason for each in search.outcomes}
+
+
+def test_levers_that_exclude_each_other_compete(tmp_path):
+    laboratory = KnownLaboratory(by_factor(autocast_bf16=0.8, cast_bf16=0.6))
+    search = run(laboratory, BF16, CAST, tmp_path=tmp_path)
+    assert search.best == (CAST,)
+
+
+def test_a_winner_that_a_later_one_makes_needless_is_left_out_again(tmp_path):
+    def time_of(configuration):
+        names = {choice.lever for choice in configuration}
+        if "compile" in names:
+            return 0.5
+        return 0.8 if "channels_last" in names else 1.0
+
+    search = run(KnownLaboratory(time_of), LAYOUT, FROZEN, tmp_path=tmp_path)
+    assert search.best == (FROZEN,)
+    reason = next(each.reason for each in search.outcomes if each.name == "channels_last")
+    assert "brings nothing more" in reason
+
+
+def test_a_winner_that_another_one_needs_stays(tmp_path):
+    def time_of(configuration):
+        names = {choice.lever for choice in configuration}
+        return {(True, True): 0.4, (True, False): 0.8, (False, True): 0.9, (False, False): 1.0}[
+            "channels_last" in names, "compile" in names
+        ]
+
+    search = run(KnownLaboratory(time_of), LAYOUT, FROZEN, tmp_path=tmp_path)
+    assert search.best == (LAYOUT, FROZEN)
+
+
+def test_memory_over_the_goal_is_no_gain(tmp_path):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.5), peaks={"channels_last": 3 * 2**30})
+    search = run(laboratory, LAYOUT, tmp_path=tmp_path, memory_bytes=2 * 2**30)
+    assert search.best == ()
+    assert "2.00 GiB" in search.outcomes[0].reason or "2 GiB" in search.outcomes[0].reason
+
+
+def test_when_the_budget_is_spent_the_rest_is_untried(tmp_path):
+    clock = iter(range(0, 100_000, 30))
+    laboratory = KnownLaboratory(by_factor())
+    search = run(
+        laboratory, DROP, FOLD, LAYOUT, BF16, CAST, tmp_path=tmp_path, now=lambda: next(clock), budget_s=200.0
+    )
+    assert "untried" in outcomes(search).values()
+    assert "no gain" in outcomes(search).values()
+
+
+def test_a_search_that_was_killed_repeats_nothing(tmp_path):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.8, fold_batchnorm=0.9))
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(configuration, **_):
+        if [choice.lever for choice in configuration] == ["fold_batchnorm", "channels_last"]:
+            raise KilledError
+        return KnownLaboratory.open(laboratory, configuration)
+
+    laboratory.open = killed
+    with pytest.raises(KilledError):
+        run(laboratory, FOLD, LAYOUT, tmp_path=tmp_path)
+    again = KnownLaboratory(laboratory.time_of)
+    search = run(again, FOLD, LAYOUT, tmp_path=tmp_path, resume=True)
+    assert search.best == (FOLD, LAYOUT)
+    assert again.opened.count(["channels_last"]) == 1  # what the next is compared with
+    fresh = run(KnownLaboratory(laboratory.time_of), FOLD, LAYOUT, tmp_path=tmp_path / "..")
+    assert outcomes(search) == outcomes(fresh)
+
+
+def test_ctrl_c_keeps_what_was_decided(tmp_path):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.8), broken={"fold_batchnorm": KeyboardInterrupt()})
+    search = run(laboratory, LAYOUT, FOLD, tmp_path=tmp_path)
+    assert search.interrupted
+    assert search.best == (LAYOUT,)
+
+
+def test_stages_are_gone_through_in_the_order_asked_for_and_validated(tmp_path):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.8, fold_batchnorm=0.9))
+    search = run(laboratory, FOLD, LAYOUT, PLAIN, tmp_path=tmp_path, stages=["basic", "memory"])
+    assert [(report.stage, report.levers) for report in search.stages] == [
+        ("basic", ["fold_batchnorm"]),
+        ("memory", ["channels_last"]),
+    ]
+    assert all(report.numerics is not None for report in search.stages)
+    assert "compile(mode=default)" not in outcomes(search)

@@ -1,0 +1,168 @@
+"""A worker does what it is asked, and nothing that it does can harm who asks."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import pytest
+
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.trials import protocol
+from pyrometer.tuning.trials.gate import Limits
+from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.worker import Worker, worker
+from pyrometer.workload.target import parse_target
+
+
+def laboratory(programs, name, folder, **options):
+    source = protocol.Source(spec=parse_target(f"{programs}:{name}").spec)
+    return Laboratory(source, folder, Limits(), cwd=str(programs.parent), **options)
+
+
+@pytest.fixture(scope="module")
+def lab(programs, tmp_path_factory):
+    return laboratory(programs, "mlp", tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def baseline(lab):
+    with opened(lab, ()) as side:
+        lab.keep_reference(side)
+        yield side
+
+
+def test_a_configuration_that_changes_nothing_computes_the_same(lab, baseline):
+    numerics = lab.check(baseline)
+    assert numerics.passes
+    assert numerics.max_abs == 0.0
+    assert {"as given", "zeros", "large values", "a single sample"} <= {
+        case.label for case in numerics.counted
+    }
+
+
+def test_sides_run_in_processes_of_their_own_and_are_compared_in_turn(lab, baseline):
+    with opened(lab, (LeverChoice(lever="drop_dropout"),)) as candidate:
+        assert candidate.opened.not_applied is None
+        assert lab.check(candidate).max_abs == 0.0
+        verdict = lab.compare(baseline, candidate, budget_s=0.5)
+    assert verdict.num_blocks >= 1
+    assert verdict.candidate == "drop_dropout"
+
+
+def test_the_survey_tells_what_fits_and_why_the_rest_does_not(lab, baseline):
+    surveyed = lab.survey(baseline, ["drop_dropout", "channels_last", "fused_optimizer"])
+    assert surveyed.choices == {"drop_dropout": [{}]}
+    assert surveyed.refused == {
+        "channels_last": "the model has no 2-d convolution",
+        "fused_optimizer": "it is for training",
+    }
+    assert surveyed.signature.inputs == ["float32[8, 16]"]
+
+
+def test_fresh_inputs_are_others_of_the_same_shape(lab, baseline):
+    with opened(lab, (), fresh_seed=3) as side:
+        assert side.opened.unit == baseline.opened.unit
+        assert lab.check(side).passes  # the cases come from the reference, whatever the process runs on
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [("constant", "cannot tell right from wrong"), ("raises", "KeyError"), ("absent", "absent")],
+)
+def test_a_metric_that_says_nothing_is_refused_before_anything_is_tried(
+    programs, baseline, tmp_path, metric, said
+):
+    asked = laboratory(programs, "mlp", tmp_path, metric=f"programs.py:{metric}")
+    with pytest.raises(PyrometerError, match=said):
+        asked.keep_reference(baseline)
+
+
+def test_a_program_that_fails_is_told_in_its_own_words(programs, tmp_path):
+    with (
+        pytest.raises(UserProgramError, match="no weights here"),
+        opened(laboratory(programs, "fails", tmp_path), ()),
+    ):
+        pass
+
+
+@pytest.fixture
+def unruly(monkeypatch):
+    """A worker whose process does what a test says in place of answering."""
+
+    def start(code, tmp_path):
+        monkeypatch.setattr("pyrometer.tuning.trials.worker._BOOT", textwrap.dedent(code))
+        return worker(tmp_path / "log.txt")
+
+    return start
+
+
+def test_a_worker_that_is_killed_leaves_its_last_words(unruly, tmp_path):
+    code = """
+        import os, signal, sys
+        sys.stdin.readline()
+        print("out of memory in layer 7", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    with unruly(code, tmp_path) as child, pytest.raises(UserProgramError, match=r"SIGKILL.*layer 7"):
+        child.ask(protocol.Peak(), protocol.PeakRead, timeout_s=60)
+
+
+def test_a_worker_that_hangs_is_ended_with_all_that_it_started(unruly, tmp_path):
+    code = f"""
+        import subprocess, sys
+        child = subprocess.Popen([{sys.executable!r}, "-c", "import time; time.sleep(1000)"])
+        open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+        import time
+        time.sleep(1000)
+    """
+    with unruly(code, tmp_path) as child:
+        with pytest.raises(UserProgramError, match="took longer than"):
+            child.ask(protocol.Peak(), protocol.PeakRead, timeout_s=2)
+        assert isinstance(child, Worker)
+        with pytest.raises(UserProgramError):
+            child.ask(protocol.Peak(), protocol.PeakRead, timeout_s=2)
+    import psutil
+
+    pid = int((tmp_path / "pid").read_text())
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_a_program_prints_is_no_answer(unruly, tmp_path):
+    code = """
+        import os, sys
+        answers = os.fdopen(os.dup(1), "wb"); os.dup2(2, 1)
+        for line in sys.stdin.buffer:
+            print("step 1 of 10", flush=True)
+            answers.write(b'[{"peak_bytes":5,"source":"test"},null]\\n'); answers.flush()
+    """
+    with unruly(code, tmp_path) as child:
+        assert child.ask(protocol.Peak(), protocol.PeakRead, timeout_s=60).peak_bytes == 5
+
+
+def test_training_is_compared_by_its_losses_and_gradients(programs, tmp_path):
+    lab = laboratory(programs, "training", tmp_path)
+    with opened(lab, ()) as side:
+        lab.keep_reference(side)
+    with opened(lab, (LeverChoice(lever="fused_optimizer"),)) as changed:
+        numerics = lab.check(changed)
+        assert changed.opened.not_applied is None
+    assert numerics.passes, numerics.refused
+    assert {case.label for case in numerics.counted} == {"losses of 12 steps", "gradients of the first step"}
+
+
+def test_an_unpicklable_workload_is_told_what_to_do_instead(tmp_path):
+    import torch
+
+    import pyrometer as pm
+    from pyrometer.tuning.trials.sending import send
+
+    work = pm.Inference(torch.nn.Linear(2, 2), torch.randn(1, 2))
+    work.name = (tmp_path / "held").open("w")
+    try:
+        with pytest.raises(InputError, match="name a target instead"):
+            send(work, tmp_path / "work.pickle")
+    finally:
+        work.name.close()
