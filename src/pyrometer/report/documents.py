@@ -18,6 +18,7 @@ from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.record import doc
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
@@ -27,6 +28,8 @@ from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.tuning.shapes.record import ShapeStrategies
 
+_BESIDE = "_attachments"
+
 
 class TargetDocument(Document, frozen=True, kw_only=True):
     """The head of a document about one target: what was run, and on which machine."""
@@ -35,11 +38,20 @@ class TargetDocument(Document, frozen=True, kw_only=True):
     environment: Environment
 
 
-class EvidenceDocument(Document, frozen=True, kw_only=True):
+class EvidenceDocument(Document, frozen=True, kw_only=True, dict=True):
     """The head of a document about one program: what was observed of it, and what that means."""
 
     evidence: Evidence
     diagnosis: Diagnosis
+
+    def draw_with(self, attachments: Attachments) -> None:
+        """Let the page that `save` writes show these, too; they are no part of the document."""
+        self.__dict__[_BESIDE] = attachments
+
+    @property
+    def attachments(self) -> Attachments | None:
+        """What its page draws, where that is at hand."""
+        return self.__dict__.get(_BESIDE)
 
     @property
     def target(self) -> str:
