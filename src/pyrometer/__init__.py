@@ -83,7 +83,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyrometer.record import NotebookView, show_in_notebooks
-from pyrometer.version import __version__ as __version__  # noqa: PLC0414 - part of the surface
+from pyrometer.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pyrometer.bench.calibrate import calibrate as calibrate

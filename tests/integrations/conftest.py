@@ -7,10 +7,14 @@ import torch
 
 
 class Rows(torch.utils.data.Dataset):
+    broken_at = None
+
     def __len__(self):
         return 96
 
     def __getitem__(self, index):
+        if index == self.broken_at:
+            raise ZeroDivisionError
         generator = torch.Generator().manual_seed(index)
         return {"x": torch.randn(8, generator=generator), "labels": torch.tensor(index % 2)}
 

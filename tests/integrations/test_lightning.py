@@ -10,7 +10,9 @@ from torch_points import points
 
 lightning = pytest.importorskip("lightning")
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*", "ignore::FutureWarning:lightning.*")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning:lightning.*", "ignore::FutureWarning:lightning.*"
+)
 
 
 @pytest.fixture
@@ -77,7 +79,9 @@ def test_a_training_is_told_and_not_changed(module_of, fit, callback_class, tmp_
     assert callback.diagnosis.target == "rows"
     assert (evidence.script.num_steps, evidence.script.steps_from) == (24, "optimizer steps")
     assert evidence.capture.num_steps == 3
-    assert {"data", "forward", "backward", "optimizer"} <= {phase.name for phase in evidence.measurement.phases}
+    assert {"data", "forward", "backward", "optimizer"} <= {
+        phase.name for phase in evidence.measurement.phases
+    }
     assert callback.document.run_id is not None
     assert page.read_text().startswith("<!doctype html>")
 

@@ -27,7 +27,9 @@ def trainer_of(rows, tmp_path):
             use_cpu=True,
             dataloader_pin_memory=False,
         )
-        return transformers.Trainer(model=model, args=arguments, train_dataset=rows, callbacks=list(callbacks))
+        return transformers.Trainer(
+            model=model, args=arguments, train_dataset=rows, callbacks=list(callbacks)
+        )
 
     return made
 
@@ -59,7 +61,9 @@ def test_a_training_is_told_and_not_changed(classifier, trainer_of, callback_cla
     assert callback.diagnosis.target == "Classifier"
     assert (evidence.script.num_steps, evidence.script.steps_from) == (24, "optimizer steps")
     assert evidence.capture.num_steps == 3
-    assert {"data", "forward", "backward", "optimizer"} <= {phase.name for phase in evidence.measurement.phases}
+    assert {"data", "forward", "backward", "optimizer"} <= {
+        phase.name for phase in evidence.measurement.phases
+    }
     assert callback.document.run_id is not None
     assert page.read_text().startswith("<!doctype html>")
 

@@ -19,7 +19,7 @@ from pyrometer.integrations.training import ObservedTraining, missing
 try:
     from lightning.pytorch import Callback
 except ModuleNotFoundError as error:
-    if error.name != "lightning":
+    if (error.name or "").partition(".")[0] != "lightning":
         raise
     try:
         from pytorch_lightning import Callback  # the same under its older name

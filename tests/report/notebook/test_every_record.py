@@ -9,13 +9,13 @@ import typing
 
 import msgspec
 import pytest
-from recorded import checked, evidence_of
 
 import pyrometer as pm
 from pyrometer.errors import InputError
 from pyrometer.record import Record
 from pyrometer.report.documents import AuditDocument
 from pyrometer.rules.explain import explain
+from recorded import checked, evidence_of
 
 LINES, COLUMNS = 25, 240
 MANY = 300
@@ -48,38 +48,44 @@ RECORDS = public_records()
 
 def plain(kind, depth=0):
     """A value of a type with everything filled, and far more than fits on a screen."""
-    match kind:
-        case msgspec.inspect.StructType():
-            fields = {field.encode_name: field.type for field in kind.fields}
-            return {name: WORDS.get(name) or plain(of, depth + 1) for name, of in fields.items()}
-        case msgspec.inspect.ListType():
-            items = [] if depth > DEEPEST else [plain(kind.item_type, depth + 1)]
-            return items * (MANY if flat(kind) else 3)
-        case msgspec.inspect.DictType():
-            return {f"key {number}": plain(kind.value_type, depth + 1) for number in range(30)}
-        case msgspec.inspect.TupleType():
-            return [plain(item, depth + 1) for item in kind.item_types]
-        case msgspec.inspect.UnionType():
-            options = [one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType)]
-            return None if depth > DEEPEST and kind.includes_none else plain(options[0], depth)
-        case msgspec.inspect.LiteralType():
-            return kind.values[0]
-        case msgspec.inspect.Metadata():
-            return plain(kind.type, depth)
-        case msgspec.inspect.StrType():
-            return "a word " * 30
-        case msgspec.inspect.BoolType():
-            return True
-        case msgspec.inspect.FloatType():
-            return 0.5
-        case msgspec.inspect.IntType():
-            return 2
-    return None
+    make = MAKERS.get(type(kind))
+    return make(kind, depth + 1) if make is not None else SCALARS.get(type(kind))
+
+
+def fields(kind, depth):
+    return {field.encode_name: WORDS.get(field.name) or plain(field.type, depth) for field in kind.fields}
+
+
+def items(kind, depth):
+    return [] if depth > DEEPEST else [plain(kind.item_type, depth)] * (MANY if flat(kind) else 3)
+
+
+def either(kind, depth):
+    options = [one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType)]
+    return None if depth > DEEPEST and kind.includes_none else plain(options[0], depth)
+
+
+SCALARS = {
+    msgspec.inspect.StrType: "a word " * 30,
+    msgspec.inspect.BoolType: True,
+    msgspec.inspect.FloatType: 0.5,
+    msgspec.inspect.IntType: 2,
+}
+MAKERS = {
+    msgspec.inspect.StructType: fields,
+    msgspec.inspect.ListType: items,
+    msgspec.inspect.DictType: lambda kind, depth: {
+        f"key {n}": plain(kind.value_type, depth) for n in range(30)
+    },
+    msgspec.inspect.TupleType: lambda kind, depth: [plain(item, depth) for item in kind.item_types],
+    msgspec.inspect.UnionType: either,
+    msgspec.inspect.LiteralType: lambda kind, _depth: kind.values[0],
+    msgspec.inspect.Metadata: lambda kind, depth: plain(kind.type, depth),
+}
 
 
 def flat(kind):
-    scalars = (msgspec.inspect.FloatType, msgspec.inspect.IntType, msgspec.inspect.StrType)
-    return isinstance(kind.item_type, scalars)
+    return type(kind.item_type) in SCALARS
 
 
 def sample(name):
@@ -92,7 +98,9 @@ def sample(name):
 
 
 def test_the_walk_finds_the_results():
-    assert {"Measurement", "Verdict", "Diagnosis", "CheckDocument", "LintResult", "LoaderTuning"} <= set(RECORDS)
+    assert {"Measurement", "Verdict", "Diagnosis", "CheckDocument", "LintResult", "LoaderTuning"} <= set(
+        RECORDS
+    )
     assert len(RECORDS) > 25
 
 
