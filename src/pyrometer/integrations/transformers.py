@@ -27,7 +27,7 @@ except ModuleNotFoundError as error:
     raise missing("transformers", error) from error
 
 
-class PyrometerCallback(ObservedTraining, TrainerCallback):
+class PyrometerCallback(ObservedTraining, TrainerCallback):  # type: ignore[misc]  # a base that is not looked into
     """Observes `trainer.train()` step by step; afterwards `document`, `diagnosis` and `save` tell what was seen.
 
     Only the first process of a job is observed. The arguments are those of `ObservedTraining`.

@@ -51,7 +51,8 @@ class EvidenceDocument(Document, frozen=True, kw_only=True, dict=True):
     @property
     def attachments(self) -> Attachments | None:
         """What its page draws, where that is at hand."""
-        return self.__dict__.get(_BESIDE)
+        beside: Attachments | None = self.__dict__.get(_BESIDE)
+        return beside
 
     @property
     def target(self) -> str:
