@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
+import pkgutil
+import pydoc
+import re
 import subprocess
 import sys
 
@@ -51,13 +55,16 @@ PUBLIC = [
     "analyses",
     "analyze",
     "attach",
+    "audit",
     "calibrate",
+    "check",
     "compare",
     "compare_many",
     "diff_traces",
     "disable_attach",
     "enable_attach",
     "export_trace",
+    "lint",
     "measure",
     "read_environment",
     "read_trace",
@@ -77,6 +84,7 @@ PUBLIC = [
     "largest_batch_that_fits",
     "micro_batched",
     "observe_loading",
+    "observe_steps",
     "plan_checkpoints",
     "predict_memory",
     "profile_memory",
@@ -103,10 +111,38 @@ ERRORS = {
 
 
 def test_exported_names():
-    assert sorted(pm.__all__) == sorted(PUBLIC)
+    assert dir(pm) == sorted(PUBLIC)
     for name in PUBLIC:
         assert getattr(pm, name) is not None
-    assert dir(pm) == sorted(pm.__all__)
+
+
+def test_help_is_a_page_that_names_everything():
+    page = pydoc.render_doc(pm, renderer=pydoc.plaintext)
+    assert page.count("\n") <= 200
+    assert [name for name in PUBLIC if not re.search(rf"\b{name}\b", page) and name != "__version__"] == []
+
+
+def test_a_star_import_takes_nothing():
+    namespace = {}
+    exec("from pyrometer import *", namespace)
+    assert set(namespace) == {"__builtins__"}
+
+
+def test_no_name_hides_a_part_of_the_package():
+    parts = {part.name for part in pkgutil.iter_modules(pm.__path__)}
+    assert parts.isdisjoint(PUBLIC)
+    for name in PUBLIC:  # also once it has been used
+        getattr(pm, name)
+    for part in ("bench", "memory", "trace", "rules"):
+        assert importlib.import_module(f"pyrometer.{part}") is sys.modules[f"pyrometer.{part}"]
+        assert getattr(pm, part) is sys.modules[f"pyrometer.{part}"]
+
+
+@pytest.mark.parametrize("use", ["pass", "pm.lint", "pm.load_rule_settings", "help(pm.lint)"])
+def test_what_reads_text_imports_no_torch(use):
+    code = f"import sys, pyrometer as pm; {use}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
 
 
 def test_a_name_that_does_not_exist_is_an_ordinary_attribute_error():
@@ -138,6 +174,10 @@ def test_exit_codes_are_a_contract():
 def test_signatures_that_others_call():
     compare = inspect.signature(pm.compare).parameters
     assert {"a", "b", "budget_s", "margin", "seed", "confidence", "thorough"} <= set(compare)
+    for verb in (pm.check, pm.audit):
+        assert {"work", "inputs", "budget_s", "rules", "store"} <= set(inspect.signature(verb).parameters)
+    assert {"paths", "select", "ignore", "rules", "jobs"} == set(inspect.signature(pm.lint).parameters)
+    assert {"name", "skip", "store"} <= set(inspect.signature(pm.observe_steps).parameters)
     assert {"work", "budget_s", "confidence"} <= set(inspect.signature(pm.measure).parameters)
     assert list(inspect.signature(pm.Inference).parameters)[:4] == ["model", "inputs", "unit", "per_step"]
     assert list(inspect.signature(pm.Training).parameters)[:4] == ["model", "loss", "optimizer", "batches"]

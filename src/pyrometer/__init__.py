@@ -1,13 +1,84 @@
 """Pyrometer measures how hot the torch burns: the performance engineer for PyTorch programs.
 
-Everything public is importable from here and loaded when it is first used, so that `import pyrometer` does not
-import torch. With `PYROMETER_ATTACH=1` in the environment the import lets `pyrometer trace --attach` record the process.
-
 >>> import torch
 >>> import pyrometer as pm
->>> work = pm.Inference(torch.nn.Linear(8, 2), (torch.randn(4, 8),), unit="samples")
->>> pm.measure(work, budget_s=0.2).unit
+>>> model, x = torch.nn.Linear(8, 2), torch.randn(4, 8)
+>>> pm.measure(model, x, budget_s=0.2).unit
 'samples'
+
+A workload is one repeatable step: `pm.Inference(model, inputs)`, `pm.Training(model, loss, optimizer, batches)` or
+`pm.Call(function)`; a model with its inputs does for most functions. A result prints its short answer, and
+`.save("report.html")`, `.save("result.json")` or `.save("result.md")` writes it; `.to_json()` is the data. `help(pm.check)` explains one.
+
+The verbs of the command line
+  check(work)               pyrometer check: measure, observe and explain; a document with evidence and diagnosis
+  measure(work)             pyrometer bench: how long a step takes, with its interval
+  compare(a, b)             pyrometer bench --vs: faster, slower, the same or undecided; paired and interleaved
+  record_trace(work)        pyrometer trace TARGET: what ran when; read_trace("rank*.json.gz") opens files
+  inspect_compile(work)     pyrometer compile: graphs, breaks, guards, recompilations, costs
+  profile_memory(work)      pyrometer memory: the ledger at the peak, leaks
+  tune(work)                pyrometer tune: what makes it faster, proved; a recipe
+  lint(paths)               pyrometer lint: what makes code slow or wrong, in its text
+  audit(work)               pyrometer audit: the checklist, with a score
+  calibrate()               pyrometer calibrate: what difference this machine can resolve; its peaks
+  read_environment()        pyrometer env: machine, versions, settings
+  diagnose(work)            the diagnosis of check alone, with the checklist
+
+Workloads
+  Inference, Training, Call, Workload           one repeatable step, and what a step is worth
+  observe_steps()                               a loop of your own or trainer.train(), observed as it runs
+  integrations.transformers.PyrometerCallback   for the Trainer of Hugging Face
+  integrations.lightning.PyrometerCallback      for the Trainer of Lightning
+
+Measuring
+  Measurement, Verdict, Calibration, Environment   the results
+  compare_many(a, others)                          several, each against the first
+
+Traces
+  Trace, CaptureOptions                    the result, and what to record
+  analyses(), analyze(trace, name)         every analysis by name, and one of them
+  diff_traces(a, b)                        what changed between two ranks
+  export_trace(trace, path)                for Perfetto, speedscope, Parquet and others
+  trace_script(argv)                       some steps of a script that runs unchanged
+  attach(pid, path)                        of a process that runs already; enable_attach(), disable_attach()
+  span(name)                               a name of your own in every trace
+
+torch.compile
+  CompileReport, CompileBudget             the result, and limits on it
+  observe_compile()                        what a block of your own compiles
+  assert_compile_budget(report, …)         for tests
+  diff_compile(before, after)              what changed
+  evaluate_modes(work)                     eager against each mode
+  recommend_shapes(work, sample)           static, buckets or dynamic
+  ShapeBuckets(model, dims)                pads varying sizes to few
+  BucketBatchSampler, pack_sequences       batches of like length; rows of one length
+
+Memory
+  MemoryProfile, MemoryWatch, CheckpointPlan   the results
+  predict_memory(work), largest_batch(work), largest_batch_that_fits(work)   before it runs; what fits
+  watch_memory(work), assert_no_leak(step)     whether something stays, and who holds it
+  track_memory()                               what a block does to memory
+  diff_memory(before, after)                   what changed
+  plan_checkpoints(work, budget=)              what to compute again; AdaptiveCheckpoint
+  micro_batched(work, n)                       the same step from parts of each batch
+  record_snapshot(path), read_snapshot(path), report_snapshot(s), diff_snapshots(a, b)   of CUDA's allocator
+
+Tuning
+  Recipe, load_recipe(path)                the proved levers; recipe.apply(model)
+  Lever, lever                             a lever of your own, and its registration
+
+Data and numbers
+  observe_loading(train), LoaderReport     how the data arrives
+  profile_samples(loader)                  what samples and collation cost
+  tune_loader(loader), DevicePrefetcher    settings that are proved; copies beside the computation
+  watch_numerics(work), NumericsReport     what is not finite, gradients, precision
+
+Rules
+  Diagnosis, Finding                       what evidence means: findings with cost, advice and gain
+  RuleSettings, load_rule_settings()       which rules to ask, with which limits
+
+Everything is loaded when it is first used: `import pyrometer` does not import torch. With `PYROMETER_ATTACH=1` in the
+environment the import lets `pyrometer trace --attach` record the process.
 """
 
 from __future__ import annotations
@@ -17,7 +88,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyrometer.record import NotebookView, show_in_notebooks
-from pyrometer.version import __version__
+from pyrometer.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pyrometer.bench.calibrate import calibrate as calibrate
@@ -36,6 +107,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport as CompileReport
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
+    from pyrometer.integrations.steps import observe_steps as observe_steps
     from pyrometer.loading.pipeline import observe_loading as observe_loading
     from pyrometer.loading.profiling.profile import profile_samples as profile_samples
     from pyrometer.loading.report import LoaderReport as LoaderReport
@@ -88,6 +160,9 @@ if TYPE_CHECKING:
     from pyrometer.tuning.shapes.recommend import recommend_shapes as recommend_shapes
     from pyrometer.tuning.shapes.sampler import BucketBatchSampler as BucketBatchSampler
     from pyrometer.tuning.tune import tune as tune
+    from pyrometer.verbs.check import audit as audit
+    from pyrometer.verbs.check import check as check
+    from pyrometer.verbs.lint import lint as lint
     from pyrometer.workload.call import Call as Call
     from pyrometer.workload.inference import Inference as Inference
     from pyrometer.workload.training import Training as Training
@@ -125,7 +200,9 @@ _HOMES = {
     "assert_compile_budget": "pyrometer.compiler.budget",
     "assert_no_leak": "pyrometer.memory.leaks.watch",
     "attach": "pyrometer.trace.capture.attach",
+    "audit": "pyrometer.verbs.check",
     "calibrate": "pyrometer.bench.calibrate",
+    "check": "pyrometer.verbs.check",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
     "diagnose": "pyrometer.rules.diagnose",
@@ -141,12 +218,14 @@ _HOMES = {
     "largest_batch": "pyrometer.tuning.batching.largest",
     "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
     "lever": "pyrometer.tuning.levers.registry",
+    "lint": "pyrometer.verbs.lint",
     "load_recipe": "pyrometer.tuning.recipe.recipe",
     "load_rule_settings": "pyrometer.rules.settings",
     "measure": "pyrometer.bench.measure",
     "micro_batched": "pyrometer.tuning.batching.micro",
     "observe_compile": "pyrometer.compiler.inspection.observe",
     "observe_loading": "pyrometer.loading.pipeline",
+    "observe_steps": "pyrometer.integrations.steps",
     "pack_sequences": "pyrometer.tuning.shapes.packing",
     "plan_checkpoints": "pyrometer.tuning.checkpointing.plan",
     "predict_memory": "pyrometer.memory.prediction.predict",
@@ -168,7 +247,9 @@ _HOMES = {
     "watch_numerics": "pyrometer.numerics.watch",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__: list[str] = []
+"""Empty on purpose: names are used as `pm.measure`. `help(pm)` shows the page above instead of every class in full,
+and a star import takes nothing; `dir(pm)` lists all names."""
 
 
 def __getattr__(name: str) -> Any:
@@ -182,7 +263,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return ["__version__", *sorted(_HOMES)]
 
 
 def _notebook_view() -> NotebookView:

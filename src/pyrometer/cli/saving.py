@@ -64,6 +64,7 @@ def stored(
         The document with the id, time and command of its run; without an id where nothing was stored.
     """
     from pyrometer.record import to_dict
+    from pyrometer.report.attachments import files_of
     from pyrometer.report.facts.surroundings import named_target
 
     document, attachments = redacted(document), redacted(attachments)
@@ -75,16 +76,9 @@ def stored(
         target=named_target(document),
         document=to_dict(document),
         environment=document.environment,
-        artifacts=None if attachments is None else _artifacts(attachments),
+        artifacts=None if attachments is None else files_of(attachments),
     )
     return msgspec.structs.replace(document, **provenance(run))
-
-
-def _artifacts(attachments: Attachments) -> dict[str, bytes | Path]:
-    """The files to keep with a run; none where nothing would be drawn."""
-    from pyrometer.report.attachments import ARTIFACT, Attachments, pack
-
-    return {} if attachments == Attachments() else {ARTIFACT: pack(attachments)}
 
 
 def save_run(
@@ -112,23 +106,18 @@ def save_run(
     """
     if store_location is None:
         return None
-    from pyrometer.record import to_dict
-    from pyrometer.store.commit import read_commit
-    from pyrometer.store.run import new_run
-    from pyrometer.store.store import Store
+    from pyrometer.store.saving import save_result
 
-    run = new_run(
-        kind,
-        redacted(target),
-        redacted(document),
-        environment=to_dict(environment),
-        command=_command(),
-        commit=read_commit(Path.cwd()),
-        now=datetime.now(UTC),
-    )
     try:
-        store = Store.open(store_location)
-        saved = store.save(run, artifacts)
+        store, saved = save_result(
+            store_location,
+            document,
+            kind=kind,
+            target=target,
+            environment=environment,
+            command=_command(),
+            artifacts=artifacts,
+        )
     except StoreError as error:
         click.get_current_context().meta[_FAILURE] = error
         return None

@@ -23,7 +23,7 @@ class ObserveOptions:
         confidence: of intervals.
         peaks_folder: where measured peaks of machines are kept; without it there is no roofline on a CPU.
         compiling: try torch.compile on a program that does not use it.
-        command: what the user typed before the target, for hints.
+        command: what the user typed before the target, for hints; empty in library use.
         progress: told of the share done, and of what is being done.
     """
 

@@ -25,7 +25,7 @@ from pyrometer.evidence.observers.host import budget_s, host_of_script
 from pyrometer.evidence.observers.trace import OPTIONS, with_trace
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.hardware.conditions import ConditionsProbe
+from pyrometer.hardware.conditions import Conditions, ConditionsProbe
 from pyrometer.hardware.environment import read_environment
 from pyrometer.redaction import redacted_argv
 from pyrometer.trace.capture.script import trace_script
@@ -61,11 +61,7 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
         dataflow = dataflow_of_script(flow)
         compiled = compiled_by_script(traced.observed, folder)
     observed = traced.observed
-    measurement = None
-    if observed.step_ns:
-        timed = script_observation(observed, Path(argv[0]).name)
-        timed.conditions = probe.conditions
-        measurement = summarise(timed, options.confidence)
+    measurement = measured(observed, Path(argv[0]).name, probe.conditions, options)
     evidence = Evidence(
         target=shlex.join(redacted_argv(argv)),
         environment=read_environment(),
@@ -78,6 +74,17 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
     )
     seen = Observed(evidence=evidence)
     return seen if traced.trace is None else with_trace(seen, traced.trace, options.peaks_folder)
+
+
+def measured(
+    observed: ObservedScript, name: str, conditions: Conditions | None, options: ObserveOptions
+) -> Measurement | None:
+    """The steps of a script as a measurement; `None` where not one was seen."""
+    if not observed.step_ns:
+        return None
+    timed = script_observation(observed, name)
+    timed.conditions = conditions
+    return summarise(timed, options.confidence)
 
 
 def _ended_early(observed: ObservedScript, measurement: Measurement | None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from pathlib import Path
 from typing import Annotated
 
 from pyrometer.compiler.graphs.record import Graph
@@ -77,6 +78,11 @@ class Attachments(Record, frozen=True, kw_only=True):
 def pack(attachments: Attachments) -> bytes:
     """The file that is kept with a run; the same attachments give the same bytes."""
     return gzip.compress(to_json(attachments), compresslevel=6, mtime=0)
+
+
+def files_of(attachments: Attachments) -> dict[str, bytes | Path]:
+    """The files to keep with a run; none where nothing would be drawn."""
+    return {} if attachments == Attachments() else {ARTIFACT: pack(attachments)}
 
 
 def unpack(content: bytes) -> Attachments:

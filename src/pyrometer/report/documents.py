@@ -20,6 +20,7 @@ from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import doc
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
@@ -31,6 +32,8 @@ from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, StageRep
 from pyrometer.tuning.shapes.record import ShapeStrategies
 from pyrometer.tuning.trials.gate import Numerics
 
+_BESIDE = "_attachments"
+
 
 class TargetDocument(Document, frozen=True, kw_only=True):
     """The head of a document about one target: what was run, and on which machine."""
@@ -39,11 +42,21 @@ class TargetDocument(Document, frozen=True, kw_only=True):
     environment: Environment
 
 
-class EvidenceDocument(Document, frozen=True, kw_only=True):
+class EvidenceDocument(Document, frozen=True, kw_only=True, dict=True):
     """The head of a document about one program: what was observed of it, and what that means."""
 
     evidence: Evidence
     diagnosis: Diagnosis
+
+    def draw_with(self, attachments: Attachments) -> None:
+        """Let the page that `save` writes show these, too; they are no part of the document."""
+        self.__dict__[_BESIDE] = attachments
+
+    @property
+    def attachments(self) -> Attachments | None:
+        """What its page draws, where that is at hand."""
+        beside: Attachments | None = self.__dict__.get(_BESIDE)
+        return beside
 
     @property
     def target(self) -> str:

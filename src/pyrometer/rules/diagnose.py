@@ -48,14 +48,14 @@ def diagnose(
         UserProgramError: the very first step raised.
     """
     work = workload_of(work, inputs, keywords)
-    entries = _caller() if sources is None else tuple(Path(path) for path in sources)
-    options = ObserveOptions(budget_s=budget_s, progress=progress or silent)
+    entries = calling_file() if sources is None else tuple(Path(path) for path in sources)
+    options = ObserveOptions(budget_s=budget_s, command="", progress=progress or silent)
     evidence = observe(work, work.name, options).evidence
     diagnosis = explain(evidence, entries, rules, with_audit=True)
     return msgspec.structs.replace(diagnosis, notes=[*evidence.notes, *diagnosis.notes])
 
 
-def _caller() -> tuple[Path, ...]:
+def calling_file() -> tuple[Path, ...]:
     """The nearest file on the stack that is neither ours nor a library's; a notebook or a prompt has none."""
     for frame in inspect.stack(context=0):
         path = Path(frame.filename)

@@ -97,7 +97,9 @@ class RuleSettings(Record, frozen=True, kw_only=True):
         )
 
 
-def load_rule_settings(cwd: Path, *, config: Iterable[str] = (), isolated: bool = False) -> RuleSettings:
+def load_rule_settings(
+    cwd: str | Path = ".", *, config: Iterable[str] = (), isolated: bool = False
+) -> RuleSettings:
     """The settings that hold in a folder, from the nearest `pyproject.toml` there or above.
 
     Args:
@@ -110,12 +112,13 @@ def load_rule_settings(cwd: Path, *, config: Iterable[str] = (), isolated: bool 
         InputError: an unreadable file; an unknown key, selector or limit, with the nearest legal name.
         UsageError: more than one file, or a file although none is to be read.
     """
+    folder = Path(cwd)
     named = [text for text in config if "=" not in text or Path(text).is_file()]
     if len(named) > 1 or (named and isolated):
         clash = "--isolated reads no file of settings" if isolated else "one file of settings can be read"
         raise UsageError(f"--config: got {', '.join(named)}; {clash}; pass single settings as KEY=VALUE")
-    file = Path(named[0]) if named else None if isolated else find_project(cwd)
-    root = cwd.resolve() if named or file is None else file.parent
+    file = Path(named[0]) if named else None if isolated else find_project(folder)
+    root = folder.resolve() if named or file is None else file.parent
     values: dict[str, Any] = {"root": str(root)}
     if file is not None:
         table = read_table(file, "rules")

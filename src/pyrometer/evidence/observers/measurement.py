@@ -17,7 +17,8 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     Raises:
         UserProgramError: the very first step raised: then there is nothing to observe.
     """
-    asked = Circumstances(command=f"{options.command} {seen.evidence.target}", budget_s=options.budget_s)
+    command = f"{options.command} {seen.evidence.target}" if options.command else ""
+    asked = Circumstances(command=command, budget_s=options.budget_s)
     with collect() as collector:
         measurement = measure(
             work,

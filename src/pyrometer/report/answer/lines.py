@@ -35,7 +35,6 @@ NAME_CELLS = 34
 """Of the name of a part."""
 
 TONES = {"faster": "bold green", "slower": "bold red", "undecided": "bold yellow", "failed": "bold red"}
-FULL = "--full prints every chapter"
 
 
 class Screen:
@@ -90,7 +89,7 @@ def _fixes(answer: ShortAnswer, width: int, room: int) -> list[Text]:
             held.pop()
     more = len(answer.fixes) - len(shown)
     title = Text.assemble(
-        (answer.fixes_title, "bold"), (f"   and {more} more: --full" if more else "", "dim")
+        (answer.fixes_title, "bold"), (f"   and {more} more: {answer.more}" if more else "", "dim")
     )
     lines = [Text(), title]
     for head, (sentence, code), (most, most_code) in zip(heads, bodies, limits, strict=True):
@@ -179,9 +178,9 @@ def _foot(answer: ShortAnswer, width: int) -> list[Text]:
     kept = [f"{what:<8}{where}" for what, where in answer.kept.items()]
     lines = [line for text in kept[:1] for line in _folded(text, width, label)]
     if not lines:
-        return [*foot, Text(f"{'All':<8}{FULL}")]
-    if cell_len(lines[-1]) + 3 + cell_len(FULL) <= width:
-        lines[-1] += f" · {FULL}"
+        return [*foot, Text(f"{'All':<8}{answer.full}")]
+    if cell_len(lines[-1]) + 3 + cell_len(answer.full) <= width:
+        lines[-1] += f" · {answer.full}"
     return [*foot, *(Text.assemble((line[:label], "bold"), line[label:]) for line in lines)]
 
 

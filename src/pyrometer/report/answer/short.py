@@ -48,4 +48,6 @@ class ShortAnswer(NamedTuple):
     trust: str = ""
     improve: str = ""  # the command that would make the trust larger
     kept: Mapping[str, str] = {}  # where all of it is, by what it is
+    more: str = "--full"  # where the fixes are that find no room
+    full: str = "--full prints every chapter"
     tone: str = ""

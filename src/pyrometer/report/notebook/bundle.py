@@ -19,7 +19,15 @@ from pyrometer.report.notebook.fragment import MOST_SECTIONS, Fragment, fragment
 from pyrometer.report.notebook.picture import COLOURS, picture
 from pyrometer.report.notebook.saving import save as save  # noqa: PLC0414 - part of the view
 from pyrometer.report.templating import environment
+from pyrometer.rules.lint.output.text import line_of, summary_of
+from pyrometer.rules.lint.result import LintResult
+from pyrometer.text import shortened
 
+FULL = 'save("report.html") writes every chapter'
+MOST_SHORT = 240
+"""Characters of a record that has no short answer, where it is shown whole."""
+
+MOST_FIELDS = 23
 WIDTH = 80
 """Columns of what `print` shows."""
 
@@ -33,7 +41,9 @@ def mime_bundle(record: Record) -> dict[str, str]:
 def in_short(record: Record) -> str:
     """One line for a record among others, in a list or a dictionary."""
     name, fragment = type(record).__name__, fragment_of(record)
-    return repr(record) if fragment.headline == name else f"<{name}: {fragment.headline}>"
+    if fragment.headline == name:
+        return shortened(repr(record), MOST_SHORT)
+    return f"<{name}: {fragment.headline}>"
 
 
 def in_text(record: Record) -> str:
@@ -41,8 +51,18 @@ def in_text(record: Record) -> str:
     if type(record) in DOCUMENTS.values():
         answer = short_answer(cast("Document", redacted(record)))
         if answer is not None:
+            answer = answer._replace(more="save()", full=FULL)
             return "\n".join(line.plain.rstrip() for line in screen(answer, WIDTH))
+    if isinstance(record, LintResult):
+        return _of_lint(record)
     return as_text(fragment_of(record), record)
+
+
+def _of_lint(result: LintResult) -> str:
+    findings = result.findings[:MOST_FIELDS]
+    lines = [shortened(line_of(finding), MOST_SHORT) for finding in findings]
+    left = len(result.findings) - len(findings)
+    return "\n".join([*lines, *([f"… and {left} more"] if left else []), summary_of(result)])
 
 
 def as_html(fragment: Fragment) -> str:
@@ -53,8 +73,16 @@ def as_html(fragment: Fragment) -> str:
 def as_text(fragment: Fragment, record: Record) -> str:
     """The same in a few lines."""
     if fragment.headline == type(record).__name__:
-        return repr(record)
-    return "\n".join(line for line in (fragment.headline, fragment.subtitle) if line)
+        return whole if len(whole := repr(record)) <= MOST_SHORT else _listed(fragment)
+    return "\n".join(shortened(line, MOST_SHORT) for line in (fragment.headline, fragment.subtitle) if line)
+
+
+def _listed(fragment: Fragment) -> str:
+    """The fields of a record, one per line."""
+    facts = [fact for section in fragment.sections for fact in section.facts]
+    lines = [shortened(f"  {fact.label}: {fact.value}", WIDTH) for fact in facts[:MOST_FIELDS]]
+    left = [f"  … and {len(facts) - MOST_FIELDS} more"] if len(facts) > MOST_FIELDS else []
+    return "\n".join([fragment.headline, *lines, *left])
 
 
 def _filled(fragment: Fragment) -> list[Section]:

@@ -20,6 +20,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.hardware.environment import Environment
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
+from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import format_bytes
 from pyrometer.record import Record
 from pyrometer.report.chapters.memory import ledger_shares
@@ -36,6 +37,7 @@ from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import step as of_step
 from pyrometer.report.facts import surroundings as of_surroundings
@@ -45,9 +47,12 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.lint.output.text import summary_of
+from pyrometer.rules.lint.result import LintResult
 from pyrometer.text import shortened
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.verdict import judge
+from pyrometer.tuning.shapes.record import ShapeStrategies
 
 MOST_ROWS = 8
 MOST_SECTIONS = 3
@@ -157,6 +162,23 @@ def _predicted(memory: PredictedMemory) -> Fragment:
     )
 
 
+def _snapshot(report: SnapshotReport) -> Fragment:
+    return Fragment(
+        of_snapshot.headline(report), of_snapshot.subtitle(report), sections=_fields(report).sections
+    )
+
+
+def _strategies(strategies: ShapeStrategies) -> Fragment:
+    fields = _fields(strategies).sections
+    return Fragment(strategies.advice.title, strategies.advice.text, sections=fields)
+
+
+def _lint(result: LintResult) -> Fragment:
+    rows = [(finding.place, f"{finding.code} {finding.name}", finding.message) for finding in result.findings]
+    table = Table(("where", "rule", "what"), rows, frozenset({1, 2}))
+    return Fragment(summary_of(result), sections=[Section("findings", "Findings", [], table)])
+
+
 def _environment(environment: Environment) -> Fragment:
     facts = of_surroundings.environment_facts(environment)
     table = of_surroundings.settings_table(environment)
@@ -216,12 +238,15 @@ FRAGMENTS: Mapping[type[Record], Callable[[Any], Fragment]] = MappingProxyType(
         Diagnosis: _diagnosis,
         Environment: _environment,
         Finding: _finding,
+        LintResult: _lint,
         LoaderReport: _loading,
         Matrix: _matrix,
         Measurement: _measurement,
         MemoryProfile: _memory,
         PredictedMemory: _predicted,
         RankReport: _rank,
+        ShapeStrategies: _strategies,
+        SnapshotReport: _snapshot,
         Soak: _soak,
         Verdict: _verdict,
     }
@@ -236,7 +261,9 @@ def _short_place(finding: Finding) -> str:
 
 def _fields(record: Record) -> Fragment:
     facts = [Fact(field.name, _said(getattr(record, field.name))) for field in msgspec.structs.fields(record)]
-    return Fragment(type(record).__name__, sections=[Section("fields", "Fields", facts)])
+    said = getattr(record, "sentence", None)
+    headline = said if isinstance(said, str) and said else type(record).__name__
+    return Fragment(headline, sections=[Section("fields", "Fields", facts)])
 
 
 def _said(value: Any) -> str:

@@ -9,7 +9,8 @@ from pyrometer.errors import InputError
 from pyrometer.record import Record, to_dict
 from pyrometer.redaction import redacted
 from pyrometer.report import html, kinds, markdown
-from pyrometer.report.documents import Document
+from pyrometer.report.attachments import Attachments
+from pyrometer.report.documents import Document, EvidenceDocument
 from pyrometer.report.notebook.fragment import Fragment, fragment_of
 
 SUFFIXES = (".html", ".json", ".md")
@@ -26,19 +27,20 @@ def save(record: Record, path: Path) -> Path:
         raise InputError(
             f"{path}: the suffix says the form; legal are {', '.join(SUFFIXES)}; name a file such as report.html"
         )
+    attachments = record.attachments if isinstance(record, EvidenceDocument) else None
     record = redacted(record)
     if suffix == ".json":
         content = record.to_json() + "\n"
     elif type(record) in kinds.DOCUMENTS.values():
-        content = _of_document(cast("Document", record), suffix)
+        content = _of_document(cast("Document", record), suffix, attachments)
     else:
         content = _page(record) if suffix == ".html" else _markdown(fragment_of(record))
     return html.save_page(content, path)
 
 
-def _of_document(document: Document, suffix: str) -> str:
+def _of_document(document: Document, suffix: str, attachments: Attachments | None) -> str:
     if suffix == ".html":
-        return html.page(document)
+        return html.page(document, attachments)
     return markdown.render_document(kinds.kind_of(document), to_dict(document))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
+
 from pyrometer.advice import Confidence
 from pyrometer.record import Record, doc
 from pyrometer.rules.finding import Severity, Suppressed
@@ -78,6 +80,12 @@ class LintResult(Record, frozen=True, kw_only=True):
     num_files: int = 0
     num_looked_at: Annotated[int, doc("files that import something that works with tensors")] = 0
     num_lines: Annotated[int, doc("of the files that were looked at")] = 0
+
+    def to_json(self) -> str:
+        """The findings as `pyrometer lint --json` prints them, indented."""
+        from pyrometer.rules.lint.output.json import json_of  # which is made of these records
+
+        return msgspec.json.format(msgspec.json.encode(json_of(self)), indent=2).decode()
 
 
 def combine(results: list[FileResult]) -> LintResult:

@@ -83,19 +83,40 @@ def trace_script(
             observed = observe(
                 argv, python=python, timeout_s=timeout_s, trace_request=request, environment=environment
             )
-            observed = _with_failure(observed, Path(f"{file}.failure"))
-            if observed.traced is None or not file.exists():
-                return TracedScript(observed, None)
-            finish(file, target)
+            return trace_of(observed, target, request, options, kept=path is not None)
         finally:
             file.unlink(missing_ok=True)
             Path(f"{file}.failure").unlink(missing_ok=True)
-        capture = _capture(observed, options, steps)
-        try:
-            trace = reopened(target, capture, kept=path is not None, expected_steps=None)
-        except PyrometerError as error:
-            return TracedScript(_noted(observed, str(error)), None)
-        return TracedScript(observed, _with_foreign_steps(trace, capture.num_steps))
+
+
+def trace_of(
+    observed: ObservedScript,
+    target: Path,
+    request: TraceRequest,
+    options: CaptureOptions,
+    *,
+    kept: bool = False,
+) -> TracedScript:
+    """Read back what was recorded of a script's steps, and put it in its place.
+
+    Args:
+        observed: the script.
+        target: where the file is to lie in the end.
+        request: what the script was asked for; where the profiler wrote.
+        options: what was to be recorded.
+        kept: whether the file outlives this process.
+    """
+    file = Path(request.path)
+    observed = _with_failure(observed, Path(f"{file}.failure"))
+    if observed.traced is None or not file.exists():
+        return TracedScript(observed, None)
+    finish(file, target)
+    capture = _capture(observed, options, request.steps)
+    try:
+        trace = reopened(target, capture, kept=kept, expected_steps=None)
+    except PyrometerError as error:
+        return TracedScript(_noted(observed, str(error)), None)
+    return TracedScript(observed, _with_foreign_steps(trace, capture.num_steps))
 
 
 def _with_foreign_steps(trace: Trace, num_steps: int) -> Trace:

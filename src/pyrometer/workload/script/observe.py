@@ -59,7 +59,7 @@ def observe(
             return _unobserved(argv, ended, Path(folder) / "events.failure")
         steps = find_steps(events)
         cost_ns = event_cost_ns(Path(folder) / "trial") if len(steps) else 0.0
-    return _describe(argv, ended, events, steps, cost_ns)
+    return describe(argv, ended, events, steps, cost_ns)
 
 
 def require_script(argv: list[str]) -> None:
@@ -84,7 +84,8 @@ def require_script(argv: list[str]) -> None:
         raise TargetError(f"{argv[0]}: holds binary data; a script must be Python source text")
 
 
-def _describe(argv: list[str], ended: Ended, events: Events, steps: Steps, cost_ns: float) -> ObservedScript:
+def describe(argv: list[str], ended: Ended, events: Events, steps: Steps, cost_ns: float) -> ObservedScript:
+    """What the events of a log tell; `cost_ns` is what one of them costs."""
     imported = events.of(kinds.TORCH_IMPORTED)
     compile_ns = events.last_value(kinds.COMPILE_NS)
     per_step = _events_per_step(events, steps)

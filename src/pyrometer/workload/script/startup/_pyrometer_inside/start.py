@@ -77,27 +77,28 @@ class Observation:
 
     def finish(self) -> None:
         """Log what is known only at the end; runs after the script's own exit functions."""
-        if os.getpid() != self._pid:
-            return
-        if self._observer is not None:
-            self._observer.resolve()
-        if self._log.is_full:
-            self._log.open_tail()
-            self._log.add(kinds.LOG_FULL)
-        if self._observer is not None:
-            self._finish_torch(self._observer)
-        peak = resident_peak_bytes()
-        if peak is not None:
-            self._log.add(kinds.word(kinds.RESIDENT_PEAK_BYTES, peak))
-        self._log.add(kinds.ENDED)
+        if os.getpid() == self._pid:
+            finish_log(self._log, self._observer)
 
-    def _finish_torch(self, observer: Observer) -> None:
+
+def finish_log(log: EventLog, observer: Observer | None, compiled_before_ns: int = 0) -> None:
+    """Log what is known only at the end; `compiled_before_ns` is time that compilers had taken before the log began."""
+    if observer is not None:
+        observer.resolve()
+    if log.is_full:
+        log.open_tail()
+        log.add(kinds.LOG_FULL)
+    if observer is not None:
         from .torch_hooks import compile_ns
 
-        self._log.add(kinds.word(kinds.ELSEWHERE, observer.elsewhere))
+        log.add(kinds.word(kinds.ELSEWHERE, observer.elsewhere))
         spent_ns = compile_ns()
         if spent_ns is not None:
-            self._log.add(kinds.word(kinds.COMPILE_NS, spent_ns))
+            log.add(kinds.word(kinds.COMPILE_NS, max(0, spent_ns - compiled_before_ns)))
+    peak = resident_peak_bytes()
+    if peak is not None:
+        log.add(kinds.word(kinds.RESIDENT_PEAK_BYTES, peak))
+    log.add(kinds.ENDED)
 
 
 def _requested(torch: Any, follow_request: str) -> Follower | None:

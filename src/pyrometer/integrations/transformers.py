@@ -1,0 +1,43 @@
+"""A callback for the Trainer of Hugging Face.
+
+::
+
+    from pyrometer.integrations.transformers import PyrometerCallback
+
+    callback = PyrometerCallback(page="report.html")
+    trainer = Trainer(model=model, args=args, train_dataset=data, callbacks=[callback])
+    trainer.train()
+    print(callback.document)
+
+The Trainer tells nobody of an exception: after one, `callback.stop()` leaves torch as it was, as do the next training and
+the end of the callback's life. `with pm.observe_steps(): trainer.train()` does so at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyrometer.integrations.training import ObservedTraining, missing
+
+try:
+    from transformers import TrainerCallback
+except ModuleNotFoundError as error:
+    if error.name != "transformers":
+        raise
+    raise missing("transformers", error) from error
+
+
+class PyrometerCallback(ObservedTraining, TrainerCallback):  # type: ignore[misc]  # a base that is not looked into
+    """Observes `trainer.train()` step by step; afterwards `document`, `diagnosis` and `save` tell what was seen.
+
+    Only the first process of a job is observed. The arguments are those of `ObservedTraining`.
+    """
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """The first step is about to begin."""
+        if state.is_world_process_zero:
+            self.training_begins(kwargs.get("model"), state.max_steps - state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """The last step has ended."""
+        self.training_ends()
