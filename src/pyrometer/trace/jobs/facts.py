@@ -72,7 +72,9 @@ def describe(trace: RankTrace, units: pl.DataFrame) -> pl.DataFrame:
     launch = units["launch"].to_numpy()
     starts, steps = events["start_ns"], events["step"]
     launched = pl.Series(launch).set(pl.Series(launch < 0), None)
-    facts = _facts(trace, units, [pick(names, row_numbers(rows)) for rows in (first, units["at"], units["op"])])
+    facts = _facts(
+        trace, units, [pick(names, row_numbers(rows)) for rows in (first, units["at"], units["op"])]
+    )
     return (
         pl.concat([units.drop(set(FACTS) & set(units.columns)), facts], how="horizontal")
         .with_columns(
@@ -114,12 +116,14 @@ def _facts(trace: RankTrace, units: pl.DataFrame, labels: Sequence[pl.Series]) -
     named = {f"label_{i}": label for i, label in enumerate(labels)}
     told = units.select(READ).with_columns(**named)
     different = told.unique(maintain_order=True)
-    filled = [
-        _fill(row, trace, *(row[name] for name in named)) for row in different.iter_rows(named=True)
-    ]
+    filled = [_fill(row, trace, *(row[name] for name in named)) for row in different.iter_rows(named=True)]
     facts = pl.DataFrame(filled, schema=FACTS, orient="row")
     place = told.join(
-        different.with_row_index("place"), on=told.columns, how="left", nulls_equal=True, maintain_order="left"
+        different.with_row_index("place"),
+        on=told.columns,
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
     )
     return facts[place["place"]]
 
