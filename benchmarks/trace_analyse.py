@@ -1,21 +1,30 @@
 """From a trace file to answers: ours beside HTA (`traceinsight` on PyPI), each in a fresh process, nothing cached.
 
     python benchmarks/trace_analyse.py --hta-python VENV/bin/python [--traces FOLDER] [--rounds 3]
+    python benchmarks/trace_analyse.py --command [--large]
 
 Both load the file and then do the same four analyses: step (temporal) breakdown, kernels, idle time, launches. Times are
 without imports, and memory is the peak of the whole process. The two are not equal: ours keeps every event, and its
 parts sum to the span to the nanosecond; see docs/trace-exactness.md. `report` is everything that `pyrometer trace` prints.
+
+`--command` holds the whole of `pyrometer trace FILE`, imports and start of the interpreter included, against `json.loads`
+of the same unpacked file in the same round; `--large` adds that file ten times over, each copy at later times.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
+
+from trace_load import LARGE_COPIES, shifted
 
 FILES = ("v100_ddp_5steps", "h100_qwen_orphans")
 
@@ -78,6 +87,55 @@ def measured(python: str, code: str, path: Path) -> tuple[float, int, str]:
     return took, peak, done.stderr.strip()
 
 
+LOADS = """
+import json, os, sys, time
+text = open(sys.argv[1], 'rb').read()
+busy = time.process_time()
+held = json.loads(text)
+print(time.process_time() - busy, flush=True)
+os._exit(0)
+"""
+
+
+def whole_command(path: Path) -> tuple[float, float, int]:
+    """CPU seconds, seconds and peak bytes of `pyrometer trace FILE`, with nothing cached."""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pyrometer", "trace", str(path)],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYROMETER_CACHE": "off"},
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{path.name}: pyrometer trace ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime, time.perf_counter() - start, used.ru_maxrss * 1024
+
+
+def compare_commands(source: Path, rounds: int, *, large: bool) -> None:
+    """One row per size: medians, and ratios of each round's pair, so that a busy moment hits both."""
+    text = gzip.decompress(source.read_bytes()).decode()
+    print(
+        f"{'MB':>6}{'json.loads CPU':>16}{'command CPU':>13}{'ratio (range)':>22}{'wall':>8}{'peak MB':>9}{'÷ raw':>7}"
+    )
+    for copies in (1, LARGE_COPIES) if large else (1,):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            with path.open("w") as file:
+                file.writelines(shifted(text, copies))
+            rows = []
+            for _ in range(rounds):
+                said = subprocess.check_output([sys.executable, "-c", LOADS, str(path)], text=True)
+                rows.append((float(said), *whole_command(path)))
+            raw = path.stat().st_size
+        loads, busy, wall, peak = (statistics.median(column) for column in zip(*rows, strict=True))
+        ratios = [row[1] / row[0] for row in rows]
+        middle = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+        print(
+            f"{raw / 1e6:6.0f}{loads:15.2f}s{busy:12.2f}s{middle:>22}{wall:7.1f}s{peak / 1e6:9.0f}{peak / raw:7.2f}"
+        )
+
+
 def main() -> None:
     """Print one table per file."""
     parser = argparse.ArgumentParser(
@@ -88,7 +146,13 @@ def main() -> None:
     )
     parser.add_argument("--hta-python", help="interpreter of an environment with traceinsight")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--command", action="store_true", help="the whole command beside json.loads, alone")
+    parser.add_argument("--large", action="store_true")
     arguments = parser.parse_args()
+    if arguments.command:
+        source = (arguments.traces / f"{FILES[0]}.json.gz").resolve()
+        compare_commands(source, arguments.rounds, large=arguments.large)
+        return
     contenders = {
         "pyrometer, four analyses": (sys.executable, OURS),
         "pyrometer, whole report": (sys.executable, REPORT),

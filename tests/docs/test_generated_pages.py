@@ -105,7 +105,6 @@ def test_every_public_name_is_documented():
     assert [name for name in dir(pm) if name != "__version__" and not re.search(rf"\b{name}\b", text)] == []
 
 
-
 def test_the_reference_of_levers_is_up_to_date(generate):
     assert (DOCS / "levers.md").read_text(encoding="utf-8") == generate.lever_reference.page(), (
         "run `make docs`"

@@ -113,7 +113,7 @@ def _owners(trace: RankTrace, memory: pl.DataFrame) -> IntArray:
     """
     if not memory.height:
         return np.empty(0, np.int64)
-    host = trace.of_kind(Kind.CPU_OP, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION)["track"].unique()
+    host = trace.bounds_of(Kind.CPU_OP, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION)["track"].unique()
     names = trace.tracks.select("track", thread=pl.concat_str("pid", "tid", separator="/", ignore_nulls=True))
     busy = names.filter(pl.col("track").is_in(host.implode())).unique(
         "thread", keep="first", maintain_order=True

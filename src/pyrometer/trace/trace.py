@@ -96,6 +96,11 @@ class RankTrace:
             self._by_kind[wanted] = self.events.filter(is_kind(*kinds))
         return self._by_kind[wanted]
 
+    def bounds_of(self, *kinds: Kind | str) -> pl.DataFrame:
+        """Name, track, start and end of the events of some kinds, not linked and not kept: for kinds that most events are of."""
+        chosen = self.tables["events"].lazy().filter(is_kind(*kinds))
+        return chosen.select("name", "track", "start_ns", "end_ns").collect()
+
     def number_of(self, *kinds: Kind | str) -> int:
         """How many events are of these kinds."""
         return int(np.isin(self.tables["events"]["kind"].to_physical(), codes_of(*kinds)).sum())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.optimizers import FUSED, MARK
 from pyrometer.trace.rows import IntArray, mask_of
 from pyrometer.trace.trace import RankTrace
@@ -30,7 +30,9 @@ class Update(NamedTuple):
 
 def updates_by_tensor(trace: RankTrace) -> list[Update]:
     """Find the optimizers that update tensor by tensor; a single operator per tensor is as good as it gets."""
-    marks = trace.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP).filter(pl.col("name").str.contains(MARK.pattern))
+    marks = trace.events.filter(
+        is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & pl.col("name").str.contains(MARK.pattern)
+    )
     found = []
     for (name,), mine in marks.partition_by("name", as_dict=True, maintain_order=True).items():
         optimizer = MARK.sub(r"\1", str(name))

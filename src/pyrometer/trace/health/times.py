@@ -45,7 +45,7 @@ def clocks(trace: RankTrace) -> Iterator[HealthIssue]:
 
 def strays(trace: RankTrace) -> Iterator[HealthIssue]:
     """A few events far from all others: times clamped to 0, or a wrong clock."""
-    events = trace.of_kind(*(*HOST, *DEVICE_WORK))
+    events = trace.bounds_of(*HOST, *DEVICE_WORK)
     if events.height < 2 / STRAY_SHARE:
         return
     start, reach = events["start_ns"].to_numpy(), np.maximum.accumulate(events["end_ns"].to_numpy())
@@ -124,7 +124,7 @@ def nesting(trace: RankTrace) -> Iterator[HealthIssue]:
     if violations > crossing:
         share = violations / host
         # Spans are opened and closed inside of functions, so that with stacks they always cross some of them.
-        calls = trace.of_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
+        calls = trace.bounds_of(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
         is_grave = _crossings(calls) > NESTING_SHARE * host
         yield HealthIssue(
             code="nesting_violations",

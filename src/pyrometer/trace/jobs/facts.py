@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -72,11 +72,9 @@ def describe(trace: RankTrace, units: pl.DataFrame) -> pl.DataFrame:
     launch = units["launch"].to_numpy()
     starts, steps = events["start_ns"], events["step"]
     launched = pl.Series(launch).set(pl.Series(launch < 0), None)
-    labels = (_names_of(names, rows) for rows in (first, units["at"], units["op"]))
-    filled = [
-        _fill(row, trace, *label) for row, *label in zip(units.iter_rows(named=True), *labels, strict=True)
-    ]
-    facts = pl.DataFrame(filled, schema=FACTS, orient="row")
+    facts = _facts(
+        trace, units, [pick(names, row_numbers(rows)) for rows in (first, units["at"], units["op"])]
+    )
     return (
         pl.concat([units.drop(set(FACTS) & set(units.columns)), facts], how="horizontal")
         .with_columns(
@@ -90,9 +88,15 @@ def describe(trace: RankTrace, units: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-TOLD = ("name", "group", "group_ranks", "group_size", "sequence", "peer", "dtype")
+TOLD = ("name", "group", "group_ranks", "group_size", "peer", "dtype")
 FACTS = {name: CALLS[name].dtype for name in (*TOLD, "bytes", "in_bytes", "out_bytes", "is_async")}
 """What `_fill` gives, in its order."""
+
+READ = (
+    *("collective", "in_elements", "out_elements", "dtype", "input_dims", "input_types", "concrete_inputs"),
+    *("is_async", "group_name", "group_ranks", "group_size", "destination", "source"),
+)
+"""What it reads of a call, beside the names of its events."""
 
 
 def _with_arguments(units: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -107,9 +111,21 @@ def _with_arguments(units: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _names_of(names: pl.Series, rows: pl.Series) -> list[str | None]:
-    """The names of some rows; none for rows below 0."""
-    return pick(names, row_numbers(rows)).to_list()
+def _facts(trace: RankTrace, units: pl.DataFrame, labels: Sequence[pl.Series]) -> pl.DataFrame:
+    """The facts of each call; those that are told the same are read once, as a step calls what the one before it called."""
+    named = {f"label_{i}": label for i, label in enumerate(labels)}
+    told = units.select(READ).with_columns(**named)
+    different = told.unique(maintain_order=True)
+    filled = [_fill(row, trace, *(row[name] for name in named)) for row in different.iter_rows(named=True)]
+    facts = pl.DataFrame(filled, schema=FACTS, orient="row")
+    place = told.join(
+        different.with_row_index("place"),
+        on=told.columns,
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    return facts[place["place"]]
 
 
 def _fill(
@@ -131,7 +147,6 @@ def _fill(
         group,
         ranks,
         size,
-        row["sequence"],
         _peer(row, name, ranks),
         dtype.lower().removeprefix("c10::") if dtype else None,
         _times(total, each),

@@ -21,7 +21,7 @@ from pyrometer.trace.jobs.summary import RankFailure, RankSummary
 from pyrometer.trace.progress import between, heard_by, tell
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reading.repair_log import refuse
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank
+from pyrometer.trace.reporting.rank_report import RankReport, report_rank, report_settled, settle
 from pyrometer.trace.trace import RankTrace, Trace
 
 T = TypeVar("T")
@@ -77,7 +77,9 @@ def report_files(
         with between(0.0, READING):
             trace = read_trace(paths[0], strict=strict)
         with between(READING, 1.0):
-            return report_trace(trace)
+            settled = settle(explained(trace.ranks[0]))
+            del trace  # what was left out of it would be held beside the rest
+            return JobReport([report_settled(settled)], None)
     outcomes = list(_counted(iter((executor or executor_for(paths)).map_ranks(paths, digest)), len(paths)))
     digests = [outcome for outcome in outcomes if isinstance(outcome, Digest)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, RankFailure)]

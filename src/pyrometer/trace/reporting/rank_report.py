@@ -5,7 +5,7 @@ It is small whatever the size of the trace, so that ranks can be reported on in 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import polars as pl
 
@@ -36,7 +36,7 @@ from pyrometer.trace.analysis.synchronisation import Synchronisation, SyncPoint,
 from pyrometer.trace.analysis.tensor_cores import tensor_cores
 from pyrometer.trace.analysis.user_lines import user_lines
 from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
-from pyrometer.trace.health.issue import HealthIssue
+from pyrometer.trace.health.issue import Health, HealthIssue
 from pyrometer.trace.info import Repair
 from pyrometer.trace.reporting.totals import (
     LineTotal,
@@ -48,7 +48,7 @@ from pyrometer.trace.reporting.totals import (
     rows,
 )
 from pyrometer.trace.steady.left_out import LeftOut
-from pyrometer.trace.steady.steady import steady
+from pyrometer.trace.steady.steady import Steady, steady
 from pyrometer.trace.trace import RankTrace
 
 MOST_ROWS = 20
@@ -134,6 +134,15 @@ class RankReport(Record, frozen=True, kw_only=True):
     ] = []
 
 
+class Settled(NamedTuple):
+    """A steady state, and what is said of the whole record that it comes from."""
+
+    steady: Steady
+    trust: Health
+    recorded_span_ns: int
+    counters: list[OperatorCounters]
+
+
 def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
     """Run every analysis on the steady state of one rank's trace.
 
@@ -142,12 +151,22 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         peaks: of the machine that the trace was taken on, measured; without them the vendor's figures are used for a
             device that is known.
     """
-    trust, recorded_span_ns = health(trace), trace.activity.span_ns
-    counted = hardware_counters(trace)[
-        :MOST_ROWS
-    ]  # their times are made up, so that none lies in a cold start
-    settled = steady(trace)
-    trace = settled.trace
+    return report_settled(settle(trace), peaks=peaks)
+
+
+def settle(trace: RankTrace) -> Settled:
+    """What a report takes from the whole record; afterwards its steady state is all that is needed, and the record may go."""
+    return Settled(
+        steady(trace),
+        health(trace),
+        trace.activity.span_ns,
+        hardware_counters(trace)[:MOST_ROWS],  # their times are made up, so that none lies in a cold start
+    )
+
+
+def report_settled(settled: Settled, *, peaks: Peaks | None = None) -> RankReport:
+    """The report of a record that is settled; see `report_rank`."""
+    trace, trust = settled.steady.trace, settled.trust
     where_to, found, waited = breakdown(trace), idle(trace), sync_points(trace)
     return RankReport(
         rank=trace.rank,
@@ -160,8 +179,8 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         health=trust.issues,
         origin_ns=where_to.start_ns,
         span_ns=where_to.span_ns,
-        recorded_span_ns=recorded_span_ns,
-        left_out=list(settled.left_out),
+        recorded_span_ns=settled.recorded_span_ns,
+        left_out=list(settled.steady.left_out),
         breakdown_ns=where_to.parts,
         over_time=over_time(trace),
         steps=where_to.by_step,
@@ -197,7 +216,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         utilisation=utilisation(trace, peaks=peaks) if peaks else utilisation(trace),
         sequences=sequences(trace)[:MOST_SEQUENCES],
         tensor_cores=rows(tensor_cores(trace), MatrixProduct, MOST_ROWS),
-        hardware_counters=counted,
+        hardware_counters=settled.counters,
     )
 
 

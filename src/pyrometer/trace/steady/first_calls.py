@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.rows import Mask
 from pyrometer.trace.steady.first_operators import first_operators
 from pyrometer.trace.steady.left_out import LeftOut, Reason
@@ -146,7 +146,9 @@ def _set_up(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _compilation(trace: RankTrace) -> pl.DataFrame:
     """What Dynamo marks as its own: tracing, generating and compiling code."""
-    marks = trace.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP).filter(pl.col("name").str.contains(COMPILING))
+    marks = trace.events.filter(
+        is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & pl.col("name").str.contains(COMPILING)
+    )
     outermost = marks.filter(
         (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift().over("track")).fill_null(value=True)
     )

@@ -45,10 +45,7 @@ def first_operators(trace: RankTrace) -> pl.DataFrame:
 
 def _slow(trace: RankTrace) -> pl.DataFrame:
     """First calls far above the median: `event, name, step, usual_ns`."""
-    waits = (
-        is_blocking_call() | is_communication() | is_data_loading() | pl.col("name").str.contains(MAY_WAIT)
-    )
-    ops = trace.events.filter((pl.col("kind") == Kind.CPU_OP.value) & ~waits.fill_null(value=False))
+    ops = _of_slow_names(trace)
     ops = ops.join(
         trace.tables["ops"].select("event", "input_dims"), on="event", how="left", maintain_order="left"
     )
@@ -72,3 +69,14 @@ def _slow(trace: RankTrace) -> pl.DataFrame:
         )
         .select("event", "name", "step", "usual_ns")
     )
+
+
+def _of_slow_names(trace: RankTrace) -> pl.DataFrame:
+    """The calls of operators whose first call is long enough to count: of a long trace mostly none, so nothing else is sorted."""
+    waits = (
+        is_blocking_call() | is_communication() | is_data_loading() | pl.col("name").str.contains(MAY_WAIT)
+    )
+    is_op = pl.col("kind") == Kind.CPU_OP.value
+    firsts = trace.events.lazy().filter(is_op).select("kind", "name", "self_ns").unique("name", keep="first")
+    slow = firsts.filter((pl.col("self_ns") >= LONG_NS) & ~waits.fill_null(value=False)).collect()["name"]
+    return trace.events.filter(is_op & pl.col("name").is_in(slow.implode()))
