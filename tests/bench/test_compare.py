@@ -165,10 +165,10 @@ def test_ctrl_c_gives_the_verdict_so_far(clock, timed):
 
 def test_a_side_that_fails_is_named(clock, timed):
     def fails(i):
-        if i == 36:
+        if i == 16:
             raise ValueError("bad batch")
 
-    with pytest.raises(UserProgramError, match="B: timed: step 37 raised ValueError: bad batch"):
+    with pytest.raises(UserProgramError, match="B: timed: step 17 raised ValueError: bad batch"):
         pm.compare(timed(noisy(0.01)), timed(noisy(0.01), fails), clock=clock, budget_s=60)
 
 
