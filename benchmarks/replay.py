@@ -12,10 +12,7 @@ share its steps and differ in their coins, so that the intervals are those of th
 from __future__ import annotations
 
 import argparse
-import contextlib
-import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +20,9 @@ from typing import Any
 import numpy as np
 import psutil
 import torch
-from honesty import UNITS, step_of
 from scipy import stats
 
+from honesty import UNITS, step_of
 from pyrometer.bench.clock import HostClock
 from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.interleaving import Side
@@ -50,7 +47,9 @@ def record(size: str, threads: int, seconds: float, out: Path) -> None:
     tape = np.array(rows, dtype=np.int64)
     np.savez(out, rows=tape, size=size, threads=threads, load=psutil.getloadavg()[0])
     wall_s, cpu_s = np.median(tape[:, :2], axis=0) / 1e9
-    print(f"{out}: {len(tape)} steps, {wall_s:.3f} s each, {cpu_s:.3f} s of CPU; load {psutil.getloadavg()[0]:.1f}")
+    print(
+        f"{out}: {len(tape)} steps, {wall_s:.3f} s each, {cpu_s:.3f} s of CPU; load {psutil.getloadavg()[0]:.1f}"
+    )
 
 
 @dataclass
@@ -73,20 +72,25 @@ class Tape:
         self.queued_now_ns += int(queued * factor)
 
     def mark(self) -> int:
+        """Now, as every clock of the host tells it."""
         return self.now_ns
 
     host_ns = mark
 
     def cpu_ns(self) -> int:
+        """CPU time of all steps so far."""
         return self.cpu_now_ns
 
     def queued_ns(self) -> int:
+        """Of this thread, which runs no step."""
         return 0
 
     def all_queued_ns(self) -> int:
+        """Queueing of all steps so far."""
         return self.queued_now_ns
 
     def between(self, start: int, end: int) -> float:
+        """Seconds from one reading to another."""
         return (end - start) * 1e-9
 
     def synchronize(self) -> None:
@@ -102,22 +106,22 @@ class Replayed(Session):
         self.tape, self.factor = tape, factor
 
     def prepare(self) -> None:
-        return None
+        """Nothing to make."""
 
-    def step(self, prepared: None = None) -> None:
+    def step(self, prepared: None = None) -> None:  # noqa: ARG002 - a tape has no inputs
+        """The next one of the tape."""
         self.tape.advance(self.factor)
 
-    def phased_step(self, mark: Any) -> None:
+    def phased_step(self, mark: Any) -> None:  # noqa: ARG002 - nor phases
+        """The same."""
         self.step()
 
     def activate(self) -> None:
         """Nothing to restore."""
 
-    def afresh(self, prepared: None) -> None:
-        return None
-
     @property
     def units_per_step(self) -> float:
+        """One."""
         return 1.0
 
 
@@ -142,9 +146,16 @@ def judge(tapes: list[Path], trials: int, effects: list[float], budget_s: float,
     total: dict[float, list[str]] = {effect: [] for effect in effects}
     for path in tapes:
         with np.load(path) as tape:
-            rows, size, threads, load = tape["rows"], str(tape["size"]), int(tape["threads"]), float(tape["load"])
+            rows, size, threads, load = (
+                tape["rows"],
+                str(tape["size"]),
+                int(tape["threads"]),
+                float(tape["load"]),
+            )
         wall_s, cpu_s = np.median(rows[:, :2], axis=0) / 1e9
-        print(f"{size}, {threads} threads, load {load:.0f}: {len(rows)} steps of {wall_s:.3f} s, {cpu_s:.3f} s of CPU")
+        print(
+            f"{size}, {threads} threads, load {load:.0f}: {len(rows)} steps of {wall_s:.3f} s, {cpu_s:.3f} s of CPU"
+        )
         for effect in effects:
             found = [outcome_of(rows, effect / 100, budget_s, seed + trial) for trial in range(trials)]
             outcomes = [outcome for outcome, _, _ in found]
@@ -166,7 +177,9 @@ def show(head: str, effect: float, outcomes: list[str], more: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     recording = verbs.add_parser("record")
     recording.add_argument("size", help="as in honesty.py")
@@ -183,7 +196,13 @@ def main() -> None:
     if given.verb == "record":
         record(given.size, given.threads, given.seconds, given.out)
     else:
-        judge(given.tapes, given.trials, [float(effect) for effect in given.effects.split(",")], given.budget, given.seed)
+        judge(
+            given.tapes,
+            given.trials,
+            [float(effect) for effect in given.effects.split(",")],
+            given.budget,
+            given.seed,
+        )
 
 
 if __name__ == "__main__":
