@@ -261,12 +261,12 @@ class Blocks:
         self.orders.append(order)
 
     def steady(self) -> Blocks:
-        """These without the first ones: two, and those slower than three of four.
+        """These without the first ones: two, and those before the first that is no slower than half of them.
 
         What a block took is told of all its sides together, which says nothing about which of them is ahead.
         """
         taken = np.array([sum(batch.cpu_s for own in row for batch in own) for row in self.rows])
-        head = max(2, int(np.argmax(taken <= np.quantile(taken, 0.75)))) if len(taken) else 0
+        head = max(2, int(np.argmax(taken <= np.median(taken)))) if len(taken) else 0
         for series in (self.rows, self.rows_s, self.orders):
             del series[:head]
         return self
