@@ -165,10 +165,10 @@ def test_ctrl_c_gives_the_verdict_so_far(clock, timed):
 
 def test_a_side_that_fails_is_named(clock, timed):
     def fails(i):
-        if i == 36:
+        if i == 16:
             raise ValueError("bad batch")
 
-    with pytest.raises(UserProgramError, match="B: timed: step 37 raised ValueError: bad batch"):
+    with pytest.raises(UserProgramError, match="B: timed: step 17 raised ValueError: bad batch"):
         pm.compare(timed(noisy(0.01)), timed(noisy(0.01), fails), clock=clock, budget_s=60)
 
 
@@ -235,3 +235,20 @@ def test_sides_that_disturb_each_other_are_not_decided(clock, timed):
     assert v.outcome == "undecided"
     assert "disturb" in v.reason
     assert [caveat.code for caveat in v.caveats] == ["sides_disturb"]
+
+
+def test_long_steps_run_in_pairs_and_the_steady_part_of_their_warm_up_counts(clock, timed):
+    step_s = 0.03
+    verdict = pm.compare(timed(lambda _: step_s), timed(lambda _: step_s), budget_s=20, clock=clock)
+    assert (verdict.outcome, verdict.num_blocks) == ("same", 20)
+    assert verdict.blocks_s == pytest.approx(2 * 20 * step_s)
+    # Ten calls of each side warmed up; eight of them are among the twenty.
+    assert verdict.elapsed_s < verdict.blocks_s + 10 * step_s
+
+
+@pytest.mark.parametrize("slow_rounds", [0, 5])
+def test_the_slow_start_of_a_warm_up_is_no_block(clock, timed, slow_rounds):
+    """Whichever side is slow at the start, nothing of it reaches the verdict."""
+    cold = timed(lambda i: 0.09 if 0 < i <= slow_rounds else 0.03)
+    verdict = pm.compare(timed(lambda _: 0.03), cold, budget_s=20, clock=clock)
+    assert verdict.log_ratios == pytest.approx([0.0] * verdict.num_blocks)

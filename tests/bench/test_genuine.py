@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import io
+import itertools
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 import pytest
 import torch
@@ -14,7 +17,7 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.bench.clock import HostClock
 from pyrometer.bench.comparison.interleaving import Side, require_genuine
-from pyrometer.bench.genuine import doubts, unfinished
+from pyrometer.bench.genuine import _time_of, doubts, unfinished
 from pyrometer.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings(
@@ -37,6 +40,16 @@ def generated(x):
 
 async def awaited(x):
     return work(x)
+
+
+class Lazy:
+    """An iterator of the program's own."""
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return work(X)
 
 
 class Kept(nn.Module):
@@ -77,6 +90,11 @@ def doubts_of(workload, first_call_s=1.0):
         (map(abs, [1]), "a lazy iterator (map)"),
         (Future(), "a future that is not done"),
         (torch.futures.Future(), "a future that is not done"),
+        (torch._C.Future([]), "a future that is not done"),
+        ({"boxes": itertools.chain([1])}, "a lazy iterator (chain)"),
+        (Lazy(), "a lazy iterator (Lazy)"),
+        (iter([1]), None),
+        (io.StringIO(), None),
         (X, None),
         ([X, {"n": 3, "name": "x"}, None, range(3), iter([1])], None),
     ],
@@ -107,6 +125,20 @@ def test_a_coroutine_that_is_awaited_inside_is_no_doubt():
 def test_answers_kept_by_the_identity_of_inputs_are_refused(kept):
     with pytest.raises(InputError, match="answers that are kept by the identity of inputs; give each step"):
         pm.compare(kept, pm.Call(work, name="B"), budget_s=2)
+
+
+def test_a_pool_that_is_not_waited_for_is_refused():
+    with ThreadPool(1) as pool:
+        assert doubts_of(pm.Call(lambda: pool.apply_async(work, (X, 100)))) == ["returns_unfinished"]
+        assert doubts_of(pm.Call(lambda: pool.apply_async(work, (X, 100)).get())) == []
+
+
+def test_a_wait_between_the_readings_of_two_clocks_hides_no_kept_answer(clock, timed):
+    """The thread is sent to wait between the last reading of the time and that of its queueing."""
+    waits = iter([0, 1] * 100)
+    clock.queued_ns = lambda: clock.pass_time(0.01 * (wait := next(waits))) or round(wait * 1e7)
+    with timed(lambda _: 0.005).open() as session:
+        assert _time_of(session, clock, None) >= 0.005
 
 
 def test_fresh_inputs_in_each_step_are_no_doubt():

@@ -11,9 +11,11 @@ import asyncio
 import concurrent.futures
 import contextlib
 import inspect
+import io
 import threading
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from multiprocessing.pool import AsyncResult
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,6 +30,9 @@ from pyrometer.workload.workload import Session
 
 QUICKER = 3.0
 """A call with the same objects that is so many times as fast as one with copies has not computed anew."""
+
+FUTURES = (concurrent.futures.Future, asyncio.Future, torch.futures.Future)
+"""Those of other libraries, and TorchScript's, are known by their name."""
 
 LEAST_S = 50e-6
 """Below this difference, a first touch of new memory explains it."""
@@ -65,8 +70,8 @@ def doubts(
         output = session.step(arguments)
     clock.synchronize()
     took_s = (clock.host_ns() - start_ns) * 1e-9
+    left = _left_to_run(output)  # before anything is waited for
     put_off = others.put_off(num_steps, took_s)
-    left = _left_to_run(output)
     if left is not None:
         return [left], num_steps
     kept, num_more = _kept(session, clock, typical_s, first_call_s)
@@ -85,16 +90,32 @@ def unfinished(output: Any) -> str | None:
 
 def _unfinished(leaf: Any) -> str | None:
     if inspect.isgenerator(leaf):
-        return "a generator" if inspect.getgeneratorstate(leaf) != inspect.GEN_CLOSED else None
-    if isinstance(leaf, (concurrent.futures.Future, asyncio.Future, torch.futures.Future)):
-        return "a future that is not done" if not leaf.done() else None
+        return None if inspect.getgeneratorstate(leaf) == inspect.GEN_CLOSED else "a generator"
+    if (waited := _not_there(leaf)) is not None:
+        return waited
     if inspect.isasyncgen(leaf):
         return "an asynchronous generator"
     if isinstance(leaf, Awaitable) and not isinstance(leaf, torch.Tensor):
         return "a coroutine" if inspect.iscoroutine(leaf) else f"an awaitable ({type(leaf).__name__})"
-    if isinstance(leaf, (map, filter, zip)):
+    if isinstance(leaf, (map, filter, zip, enumerate)) or _computes_when_asked(leaf):
         return f"a lazy iterator ({type(leaf).__name__})"
     return None
+
+
+def _not_there(leaf: Any) -> str | None:
+    named = "Future" in [kind.__name__ for kind in type(leaf).__mro__] and hasattr(leaf, "done")
+    if isinstance(leaf, FUTURES) or named:
+        return None if leaf.done() else "a future that is not done"
+    if isinstance(leaf, AsyncResult) and not leaf.ready():
+        return "a result of a pool that is not ready"
+    return None
+
+
+def _computes_when_asked(leaf: Any) -> bool:
+    """Whether an iterator is one of itertools or of a program's own; those of Python's containers hold what they give, files do other work."""
+    if not isinstance(leaf, Iterator) or isinstance(leaf, io.IOBase):
+        return False
+    return type(leaf).__module__ == "itertools" or inspect.isfunction(getattr(type(leaf), "__next__", None))
 
 
 def _left_to_run(output: Any) -> Caveat | None:
@@ -109,7 +130,13 @@ def _left_to_run(output: Any) -> Caveat | None:
         CaveatCode.RETURNS_UNFINISHED,
         f"a step returns {kind}: its work has not run when it returns, and is in no figure",
         "wait for the result inside the step, as in "
-        + ("future.result()" if "future" in kind else f"{how} around the call"),
+        + (
+            "future.result()"
+            if "future" in kind
+            else "result.get()"
+            if "pool" in kind
+            else f"{how} around the call"
+        ),
     )
 
 
@@ -226,9 +253,13 @@ def _kept(
 
 
 def _time_of(session: Session, clock: Clock, prepared: Any) -> Seconds:
-    """Of one step, without the time that it waited for a CPU."""
+    """Of one step, without the time that it waited for a CPU.
+
+    A wait between two readings lengthens it, and never makes a step that computes look as if it did not.
+    """
     clock.synchronize()
     start_ns, queued_ns = clock.host_ns(), clock.queued_ns()
     session.step(prepared)
     clock.synchronize()
-    return max(clock.host_ns() - start_ns - (clock.queued_ns() - queued_ns), 0) * 1e-9
+    queued_ns = clock.queued_ns() - queued_ns
+    return max(clock.host_ns() - start_ns - queued_ns, 0) * 1e-9

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--budget", type=DURATION, help="Time to spend, such as 20s; with --matrix on all cells.")
 @click.option("--margin", type=SHARE, help="With --vs: what counts as the same, such as 1%.")
-@click.option("--thorough", is_flag=True, help="With --vs: up to 640 blocks and a margin of 2 %.")
+@click.option("--thorough", is_flag=True, help="With --vs: up to 1,280 blocks and a margin of 2 %.")
 @click.option("--processes", type=click.IntRange(min=3), help="With --vs: fresh processes as the unit.")
 @click.option("--cold", type=click.IntRange(min=1), help="Repeat the cold start in so many fresh processes.")
 @click.option("--soak", type=DURATION, help="Run so long and report the drift of latency and memory.")

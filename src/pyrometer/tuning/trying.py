@@ -47,8 +47,8 @@ ENOUGH_STEPS = 80
 takes longer than the budget, but no longer than the limit for one rewrite."""
 
 MOST_S: Seconds = 30.0
-RULE = DecisionRule(confidence=0.95, looks=(8, 12, 20, 40, 80))
-"""Large gains are decided by eight blocks, which are 32 steps."""
+RULE = DecisionRule(confidence=0.95, looks=(8, 12, 20, 40, 80), difference_share=1.0)
+"""Large gains are decided by eight blocks, which are 16 steps, or 32 of short ones."""
 
 ADVISED = frozenset({"faster", "undecided"})
 """Outcomes after which the advice stands."""

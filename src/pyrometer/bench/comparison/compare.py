@@ -42,7 +42,7 @@ def compare(
 ) -> Verdict:
     """Decide whether `b` is faster than, slower than, or the same as `a`.
 
-    Both sides run in turn in one process, in blocks of random mirrored order. What is compared (fastest call, CPU time,
+    Both sides run in turn in one process, in blocks of random order. What is compared (fastest call, CPU time,
     device time) is fixed after the warm-up and before the first block. The verdict may be `undecided`.
 
     Args:
@@ -52,7 +52,7 @@ def compare(
         margin: half-width of the zone that is called the same, 0.05 by default.
         confidence: coverage of the interval; false alarms are rarer than one minus this.
         seed: of the coin that orders the blocks.
-        thorough: look at up to 640 blocks in 120 s, with a margin of 0.02.
+        thorough: look at up to 640 blocks (1,280 of steps above 3 ms) in 120 s, with a margin of 0.02.
         clock: by default the right one for the device.
         progress: told how far it is, between blocks.
 

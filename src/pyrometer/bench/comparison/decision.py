@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
@@ -20,6 +21,8 @@ DEFAULT_MARGIN = 0.05
 THOROUGH_MARGIN = 0.02
 DEFAULT_CONFIDENCE = 0.99
 SMALLEST_EFFECT = 0.02
+DIFFERENCE_SHARE = 0.4
+"""Of the error probability, for claims of a difference: that a difference is missed costs less than one that is not there."""
 
 
 class DecisionRule(Record, frozen=True, kw_only=True):
@@ -27,13 +30,16 @@ class DecisionRule(Record, frozen=True, kw_only=True):
 
     The blocks are looked at only at the counts in `looks` and when the time is over. The error probability is shared
     equally among the looks (Bonferroni) and among `num_comparisons`, so that stopping early does not inflate false alarms;
-    when the time is over before all looks were taken, the share of those that were not may still call the sides the same.
+    when the time is over before all looks were taken, the last one has the share of those that were not.
     """
 
     confidence: Annotated[float, doc("coverage of the interval over all looks together")] = DEFAULT_CONFIDENCE
     margin: Annotated[float, doc("half-width of the zone called the same")] = DEFAULT_MARGIN
     looks: Annotated[tuple[int, ...], doc("block counts at which a decision may be taken")] = LOOKS
     num_comparisons: Annotated[int, doc("comparisons that share the error probability")] = 1
+    difference_share: Annotated[
+        float, doc("part of the error probability that claims of a difference may spend")
+    ] = DIFFERENCE_SHARE
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:
@@ -55,13 +61,17 @@ class DecisionRule(Record, frozen=True, kw_only=True):
         """Error probability of one look."""
         return (1 - self.confidence) / (len(self.looks) * self.num_comparisons)
 
-    def alpha_left(self, num_looks: int) -> float:
-        """What so many looks have not spent: the error probability of the last one, when the budget ends.
+    def looks_left(self, num_looks: int) -> int:
+        """Whose error probability the look at the end of the budget has, after so many planned ones.
 
-        >>> round(DecisionRule().alpha_left(0), 6), round(DecisionRule().alpha_left(3), 6)
-        (0.01, 0.0025)
+        >>> DecisionRule().looks_left(0), DecisionRule().looks_left(3), DecisionRule().looks_left(4)
+        (4, 1, 1)
         """
-        return self.alpha_per_look * max(len(self.looks) - num_looks, 1)
+        return max(len(self.looks) - num_looks, 1)
+
+    def with_longer_looks(self) -> DecisionRule:
+        """The same for blocks of half as many calls: one more look, so that as many calls can be looked at."""
+        return msgspec.structs.replace(self, looks=(*self.looks, 2 * self.looks[-1]))
 
 
 @dataclass(frozen=True)
@@ -81,13 +91,17 @@ class Decision:
     drifting: bool = False
 
 
-def decide(log_ratios: Floats, rule: DecisionRule, alpha_left: float = 0.0) -> Decision:
+def decide(log_ratios: Floats, rule: DecisionRule, num_looks: int = 1) -> Decision:
     """Look at the blocks so far.
 
     `slower` or `faster` when the interval excludes 1 and the estimate exceeds the smallest effect; `same` when the interval
     lies inside the margin; otherwise no outcome yet. A drifting effect loses its first third once; if it drifts
-    still, it is not decided. Where this look finds nothing, what earlier ones have left may find the sides the same, but
-    never apart.
+    still, it is not decided. Claims of a difference have their share of the error probability, and thus a wider interval.
+
+    Args:
+        log_ratios: one value per block.
+        rule: what decides.
+        num_looks: how many looks this one stands for; more than one when the time is over before the others.
 
     >>> rng = np.random.default_rng(1)
     >>> decide(rng.normal(math.log(1.10), 0.02, 40), DecisionRule()).outcome
@@ -100,10 +114,11 @@ def decide(log_ratios: Floats, rule: DecisionRule, alpha_left: float = 0.0) -> D
         blocks = blocks[len(blocks) // 3 :]
     drifting = drifts(blocks, rule.smallest_effect)
     blocks = merged(blocks)
-    estimate, low, high = hodges_lehmann(blocks, rule.alpha_per_look)
+    alpha = rule.alpha_per_look * num_looks
+    estimate, low, high = hodges_lehmann(blocks, alpha * rule.difference_share)
     outcome = None if drifting else outcome_of(estimate, low, high, rule)
-    if outcome is None and not drifting and alpha_left > rule.alpha_per_look:
-        _, nearer_low, nearer_high = hodges_lehmann(blocks, alpha_left)
+    if outcome is None and not drifting:
+        _, nearer_low, nearer_high = hodges_lehmann(blocks, alpha)
         if outcome_of(estimate, nearer_low, nearer_high, rule) == "same":
             return Decision("same", estimate, nearer_low, nearer_high, len(blocks))
     return Decision(outcome, estimate, low, high, len(blocks), drifting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,11 +97,12 @@ class Side:
         demand = (cpu_ns + queued_ns) / max(span_ns, 1) if watched else 0.0
         return Batch(times_s, cpu_ns * 1e-9 / num_calls, demand)
 
-    def warm(self) -> None:
+    def warm(self) -> Batch:
         """One more warm-up call."""
         batch = self.batch(1, watched=True)
         self.warmup_s.append(batch.times_s[0])
         self.warmup_demand.append(batch.demand)
+        return batch
 
     @property
     def typical_s(self) -> Seconds:
@@ -123,8 +125,13 @@ class Side:
         return float(np.median(self.demands)) if len(self.demands) else 0.0
 
 
-def warm_up(sides: list[Side], limit_s: Seconds) -> bool:
+def warm_up(sides: list[Side], limit_s: Seconds, blocks: Blocks | None = None) -> bool:
     """Warm all sides in turn until each is steady, for at most `limit_s` but at least one call each.
+
+    Args:
+        sides: all that are compared.
+        limit_s: no further calls are begun after so many seconds.
+        blocks: where the calls are kept as blocks, in random order, since most of them are as good as later ones.
 
     Returns:
         False when a side that had its ten calls was still warming up at the end.
@@ -132,8 +139,11 @@ def warm_up(sides: list[Side], limit_s: Seconds) -> bool:
     now_ns = sides[0].clock.host_ns
     deadline_ns = now_ns() + int(limit_s * 1e9)
     while not all(side.is_warm for side in sides):
-        for side in sides:
-            side.warm()
+        if blocks is not None:
+            blocks.run(Side.warm)
+        else:
+            for side in sides:
+                side.warm()
         if now_ns() >= deadline_ns:
             return all(side.is_warm for side in sides) or len(sides[0].warmup_s) < WARMUP_CALLS
     return True
@@ -210,42 +220,66 @@ def _alike(baseline: Side, candidate: Side) -> bool:
 
 @dataclass
 class Blocks:
-    """The mirrored blocks that were run so far.
+    """The blocks that were run so far.
 
-    Each block runs every side once in a random order and then once more in the reverse order (ABBA or BAAB for two),
-    so that a drift of the machine cancels inside the block and no side is favoured by its place.
+    A mirrored block runs every side once in a random order and then once more in the reverse order (ABBA or BAAB for two),
+    so that a drift of the machine cancels inside the block and no side is favoured by its place. One that is not runs
+    every side once: of long steps twice as many such blocks tell more, because neighbours are most alike.
+
+    Attributes:
+        rows: of every block the batches of every side.
+        rows_s: how long every block took.
+        orders: in which the sides of every block ran first.
     """
 
     sides: list[Side]
     metric: Metric
     calls: int
     seed: int
-    rows: list[list[tuple[Batch, Batch]]] = field(default_factory=list)
+    mirrored: bool = True
+    rows: list[list[tuple[Batch, ...]]] = field(default_factory=list)
+    rows_s: list[Seconds] = field(default_factory=list)
+    orders: list[list[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)  # noqa: S311 - a coin for the order, not a secret
 
-    def run(self) -> None:
-        """Run one more block."""
+    def run(self, batch: Callable[[Side], Batch] | None = None) -> None:
+        """Run one more block; of the batches that are given, or of as many calls as are set."""
         order = list(range(len(self.sides)))
         self._random.shuffle(order)
         block_seed = self._random.getrandbits(31)
         batches: list[list[Batch]] = [[] for _ in self.sides]
-        for index in [*order, *reversed(order)]:
+        start_ns = self.sides[0].clock.host_ns()
+        for index in [*order, *reversed(order)] if self.mirrored else order:
             # The same random inputs for every side of the block, so that drawing them adds no noise.
             seed_all(block_seed)
-            batches[index].append(self.sides[index].batch(self.calls))
-        self.rows.append([(first, second) for first, second in batches])
+            side = self.sides[index]
+            batches[index].append(batch(side) if batch else side.batch(self.calls))
+        self.rows_s.append((self.sides[0].clock.host_ns() - start_ns) * 1e-9)
+        self.rows.append([tuple(own) for own in batches])
+        self.orders.append(order)
+
+    def steady(self) -> Blocks:
+        """These without the first ones: two, and those before the first that is no slower than half of them.
+
+        What a block took is told of all its sides together, which says nothing about which of them is ahead.
+        """
+        taken = np.array([sum(batch.cpu_s for own in row for batch in own) for row in self.rows])
+        head = max(2, int(np.argmax(taken <= np.median(taken)))) if len(taken) else 0
+        for series in (self.rows, self.rows_s, self.orders):
+            del series[:head]
+        return self
 
     def log_ratios(self, candidate: int, metric: Metric | None = None) -> Floats:
         """ln(candidate/baseline) of every block; the baseline is side 0."""
         chosen = metric or self.metric
-        values = [[self._log(pair, chosen) for pair in (row[0], row[candidate])] for row in self.rows]
+        values = [[self._log(own, chosen) for own in (row[0], row[candidate])] for row in self.rows]
         return np.array([b - a for a, b in values], dtype=np.float64)
 
     @staticmethod
-    def _log(pair: tuple[Batch, Batch], metric: Metric) -> float:
-        return float(np.mean([np.log(batch.value(metric)) for batch in pair]))
+    def _log(own: tuple[Batch, ...], metric: Metric) -> float:
+        return float(np.mean([np.log(batch.value(metric)) for batch in own]))
 
     def median_s(self, side: int) -> Seconds:
         """Median over blocks of a side, in the chosen metric."""
@@ -253,7 +287,7 @@ class Blocks:
 
     def times(self, side: int) -> list[Floats]:
         """Every timed call of a side, block by block."""
-        return [np.array([*row[side][0].times_s, *row[side][1].times_s]) for row in self.rows]
+        return [np.array([t for batch in row[side] for t in batch.times_s]) for row in self.rows]
 
     def isolated(self, candidate: int) -> float:
         """ln(candidate/baseline) with each side running alone for a while, twice in turn.
@@ -268,13 +302,23 @@ class Blocks:
         return float(np.mean(values[candidate]) - np.mean(values[0]))
 
     def slot_effect(self) -> float:
-        """Median ln(first run/second run) of a side inside a block: what the place in the block costs."""
-        values = [
-            np.log(pair[0].value(self.metric) / pair[1].value(self.metric))
-            for row in self.rows
-            for pair in row
+        """Median ln(first run/second run) inside a block: what the place in the block costs."""
+        if self.mirrored:
+            return float(
+                np.median(
+                    [
+                        self._log(own[:1], self.metric) - self._log(own[1:], self.metric)
+                        for row in self.rows
+                        for own in row
+                    ]
+                )
+            )
+        usual = [np.log(self.median_s(side)) for side in range(len(self.sides))]
+        above = [
+            [self._log(row[side], self.metric) - usual[side] for side in order]
+            for row, order in zip(self.rows, self.orders, strict=True)
         ]
-        return float(np.median(values))
+        return float(np.median([first - last for first, *_, last in above]))
 
 
 def seed_all(seed: int) -> None:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 
 from pyrometer.bench.clock import Clock, clock_for
 from pyrometer.bench.comparison.decision import Decision, DecisionRule, decide
-from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, require_genuine, warm_up
+from pyrometer.bench.comparison.interleaving import (
+    MIN_CALLS,
+    Blocks,
+    Side,
+    choose_metric,
+    require_genuine,
+    warm_up,
+)
 from pyrometer.bench.dynamo import compile_seconds
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.stage import Progress
@@ -58,7 +65,7 @@ class Trial:
         decisions: by the candidate's place in `sides`; empty when a single step is longer than the budget.
         isolated: by the same key, ln(candidate/baseline) of each side run alone; on devices only.
         strict: refuse sides whose time is not that of their work; what may be so is in `doubts`.
-        blocks_s: time that the blocks took.
+        blocks_s: time that the blocks took, those of the warm-up that are kept included.
         elapsed_s: time that everything took, first calls included.
     """
 
@@ -103,22 +110,28 @@ class Trial:
         return self._compiled or max(side.first_call_s for side in self.sides) <= self.budget_s
 
     def _warm_and_run(self) -> None:
-        self.warm = warm_up(self.sides, self.budget_s * WARMUP_SHARE)
+        warming = Blocks(self.sides, "cpu", 1, self.seed, mirrored=False)
+        self.warm = warm_up(self.sides, self.budget_s * WARMUP_SHARE, warming)
         if self.strict:
             self.doubts = require_genuine(self.sides)
         metric, calls = choose_metric(self.sides)
-        self.blocks = Blocks(self.sides, metric, calls, self.seed)
+        if metric == "cpu" and self.warm:
+            self.blocks = warming.steady()
+        else:
+            mirrored = metric == "device" or calls >= MIN_CALLS
+            self.blocks = Blocks(self.sides, metric, calls, self.seed, mirrored=mirrored)
+        if not self.blocks.mirrored:
+            self.rule = self.rule.with_longer_looks()
         self._num_looks = 0
-        self._blocks_started_s = self._now_s()
         try:
             self._run_blocks()
         except KeyboardInterrupt:
             if not self.blocks.rows:
                 raise
             self.interrupted = True
-        self.blocks_s = self._now_s() - self._blocks_started_s
+        self.blocks_s = sum(self.blocks.rows_s)
         # When the budget ends has nothing to do with which side is ahead; when somebody interrupts it may have.
-        self._look(0.0 if self.interrupted else self.rule.alpha_left(self._num_looks))
+        self._look(1 if self.interrupted else self.rule.looks_left(self._num_looks))
         if metric == "device" and not self.interrupted:
             try:
                 self.isolated = {i: self.blocks.isolated(i) for i in range(1, len(self.sides))}
@@ -147,13 +160,11 @@ class Trial:
 
     def _block_would_overrun(self) -> bool:
         """Whether the next block would end after the budget; the first one is always run."""
-        done = len(self.blocks.rows)
-        if done == 0:
-            return False
-        return self._spent_s + (self._now_s() - self._blocks_started_s) / done > self.budget_s
+        rows_s = self.blocks.rows_s
+        return bool(rows_s) and self._spent_s + sum(rows_s) / len(rows_s) > self.budget_s
 
-    def _look(self, alpha_left: float = 0.0) -> None:
+    def _look(self, num_looks: int = 1) -> None:
         for candidate in range(1, len(self.sides)):
             earlier = self.decisions.get(candidate)
             if earlier is None or earlier.outcome is None:
-                self.decisions[candidate] = decide(self.blocks.log_ratios(candidate), self.rule, alpha_left)
+                self.decisions[candidate] = decide(self.blocks.log_ratios(candidate), self.rule, num_looks)
