@@ -34,14 +34,30 @@ PREDICTED_COLUMNS = ("parameters", "gradients", "optimizer", "activations", "tem
 
 
 def headline(profile: MemoryProfile) -> str:
-    """The answer: how much, when, mostly what for, and whether it grows."""
+    """The answer: how much, when, whether it grows, and mostly what for; a narrow line loses the last of these first."""
     parts = [_peak_words(profile)]
+    if profile.leak is not None:
+        parts.append(leak_words(profile.leak))
     name, held = max(profile.ledger_bytes.items(), key=lambda item: item[1], default=("", 0))
     if held:
         parts.append(f"{percent(held / profile.peak_bytes)} {name}")
-    if profile.leak is not None:
-        parts.append(leak_words(profile.leak))
     return " · ".join(parts)
+
+
+def watched_words(profile: MemoryProfile) -> str:
+    """What was alive after a watched step, where that is more than the recorded steps ever held; else nothing.
+
+    >>> leak = LeakReport(verdict="stable", sentence="", num_steps=60, steps=[1, 25, 50], live_bytes=[2**20, 2**23, 2**21])
+    >>> watched_words(MemoryProfile(name="m", device="cpu", peak_bytes=2**21, ledger_bytes={}, leak=leak))
+    'up to 8.00 MiB alive after step 25 of 60 watched'
+    """
+    leak = profile.leak
+    if leak is None or profile.whole_run is not None or not leak.live_bytes:
+        return ""
+    most, step = max(zip(leak.live_bytes, leak.steps, strict=False), key=lambda seen: seen[0])
+    if most <= profile.peak_bytes * (1 + NEARLY):
+        return ""
+    return f"up to {format_bytes(most)} alive after step {step:,} of {leak.num_steps:,} watched"
 
 
 def _peak_words(profile: MemoryProfile) -> str:
@@ -79,13 +95,16 @@ def leak_words(leak: LeakReport) -> str:
 
     >>> leak_words(LeakReport(verdict="stable", sentence="", num_steps=40))
     'no leak in 40 steps'
+    >>> leak_words(LeakReport(verdict="growing, not decidable yet", sentence="", num_steps=60, bytes_per_step=2**17))
+    'growing by 128 KiB per step, no end in 60 steps'
     """
     if leak.verdict in {"stable", "allocator warm-up"}:
         return f"no leak in {counted(leak.num_steps, 'step')}"
     if leak.verdict in {"leak", "growing cache"}:
         return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step"
     if leak.bytes_per_step:
-        return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step in {counted(leak.num_steps, 'step')}"
+        grows = f"growing by {format_bytes(leak.bytes_per_step)} per step"
+        return f"{grows}, no end in {counted(leak.num_steps, 'step')}"
     return leak.verdict
 
 
