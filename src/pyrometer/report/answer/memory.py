@@ -29,7 +29,7 @@ def of_program(document: MemoryDocument) -> ShortAnswer:
     whole = asked.whole_of(question[0]) if question else _ledger(profile)
     return ShortAnswer(
         named(document.target),
-        of_memory.headline(profile),
+        of_memory.headline(profile, growth_first=True),
         bound=of_memory.watched_words(profile) or _largest(profile),
         alerts=[*document.over_limit, *_open_growth(profile)],
         fixes=meant,

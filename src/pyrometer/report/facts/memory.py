@@ -32,32 +32,36 @@ BETWEEN = "between phases"
 
 PREDICTED_COLUMNS = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 
+LEAKING = frozenset({"leak", "growing cache"})
+"""Verdicts that a finding explains."""
 
-def headline(profile: MemoryProfile) -> str:
-    """The answer: how much, when, whether it grows, and mostly what for; a narrow line loses the last of these first."""
+
+def headline(profile: MemoryProfile, *, growth_first: bool = False) -> str:
+    """The answer: how much, when, mostly what for, and whether it grows; that first where a narrow line would lose it."""
     parts = [_peak_words(profile)]
-    if profile.leak is not None:
-        parts.append(leak_words(profile.leak))
     name, held = max(profile.ledger_bytes.items(), key=lambda item: item[1], default=("", 0))
     if held:
         parts.append(f"{percent(held / profile.peak_bytes)} {name}")
+    if profile.leak is not None:
+        parts.insert(1 if growth_first else len(parts), leak_words(profile.leak))
     return " · ".join(parts)
 
 
 def watched_words(profile: MemoryProfile) -> str:
-    """What was alive after a watched step, where that is more than the recorded steps ever held; else nothing.
+    """How much more was alive after a watched step than at first, where that is much and no leak; else nothing.
 
     >>> leak = LeakReport(verdict="stable", sentence="", num_steps=60, steps=[1, 25, 50], live_bytes=[2**20, 2**23, 2**21])
     >>> watched_words(MemoryProfile(name="m", device="cpu", peak_bytes=2**21, ledger_bytes={}, leak=leak))
-    'up to 8.00 MiB alive after step 25 of 60 watched'
+    '7.00 MiB more alive after step 25 of the 60 watched than after the first'
     """
     leak = profile.leak
-    if leak is None or profile.whole_run is not None or not leak.live_bytes:
+    if leak is None or not leak.live_bytes or leak.verdict in LEAKING or profile.whole_run is not None:
         return ""
     most, step = max(zip(leak.live_bytes, leak.steps, strict=False), key=lambda seen: seen[0])
-    if most <= profile.peak_bytes * (1 + NEARLY):
+    more = most - leak.live_bytes[0]
+    if more <= NEARLY * profile.peak_bytes:
         return ""
-    return f"up to {format_bytes(most)} alive after step {step:,} of {leak.num_steps:,} watched"
+    return f"{format_bytes(more)} more alive after step {step:,} of the {leak.num_steps:,} watched than after the first"
 
 
 def _peak_words(profile: MemoryProfile) -> str:
@@ -100,7 +104,7 @@ def leak_words(leak: LeakReport) -> str:
     """
     if leak.verdict in {"stable", "allocator warm-up"}:
         return f"no leak in {counted(leak.num_steps, 'step')}"
-    if leak.verdict in {"leak", "growing cache"}:
+    if leak.verdict in LEAKING:
         return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step"
     if leak.bytes_per_step:
         grows = f"growing by {format_bytes(leak.bytes_per_step)} per step"
