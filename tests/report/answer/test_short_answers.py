@@ -144,7 +144,9 @@ def test_a_comparison_names_what_changed_and_leaves_out_what_did_not(recorded_do
         return TimeChange(a_ns=before_ns, b_ns=after_ns, ratio=after_ns / before_ns if before_ns else None)
 
     def node(name: str, device: TimeChange, host: TimeChange) -> NodeChange:
-        return NodeChange(path=["net", name, "kernel"], status="common", calls_a=1, calls_b=1, host=host, device=device)
+        return NodeChange(
+            path=["net", name, "kernel"], status="common", calls_a=1, calls_b=1, host=host, device=device
+        )
 
     still, longer = timed(2e6, 2e6), timed(1e6, 4e6)
     diff = TraceDiff(
@@ -163,7 +165,8 @@ def test_a_comparison_names_what_changed_and_leaves_out_what_did_not(recorded_do
     )
     document = msgspec.structs.replace(recorded_documents["trace tiny_ops workload"], diff=diff)
     answer = short_answer(document)
-    assert answer is not None and answer.whole is not None
+    assert answer is not None
+    assert answer.whole is not None
     told = [(part.name, part.figure) for part in answer.whole.parts]
     assert told == [("compute", "+3.00 ms"), ("aten::conv2d", "+3.00 ms")]
 

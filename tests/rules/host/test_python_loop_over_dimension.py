@@ -204,7 +204,9 @@ def test_a_model_called_for_each_element_is_told_though_its_calls_are_the_steps(
     assert case.host is not None
     loops = [msgspec.structs.replace(loop, entered_per_step=entered) for loop in case.host.loops]
     case = msgspec.structs.replace(case, host=msgspec.structs.replace(case.host, loops=loops))
-    told = [one for one in findings(CODE, case) if one.cost is not None]  # the source alone says it without a cost
+    told = [
+        one for one in findings(CODE, case) if one.cost is not None
+    ]  # the source alone says it without a cost
     assert [one.code for one in told] == codes
     assert all(one.advice.gain.ratio_low < 0.2 for one in told if one.advice.gain is not None)
 

@@ -27,7 +27,6 @@ MOST_OPS = 8
 """Of a function: as many as a mechanism of several operators has, such as attention that is written out."""
 
 
-
 @analysis("user_lines")
 def user_lines(trace: RankTrace) -> pl.DataFrame:
     """The user's functions: host and device time, own and total, and the operators that they spend it on.
