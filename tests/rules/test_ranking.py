@@ -69,6 +69,16 @@ def test_where_nothing_is_predicted_half_of_the_cost_counts() -> None:
     assert promise(finding()) == 0.0
 
 
+def test_what_saves_far_less_at_best_does_not_account_for_a_symptom() -> None:
+    waits = finding("PYR301", scope="symptom", gain=gain(0.3, 1.0), cost=cost(0.7), resource="data")
+    for best, overlaps in ((0.8, False), (0.4, True)):
+        reads = finding(
+            "PYR101", scope="mechanism", gain=gain(best, 1.0), cost=cost(0.6), resource="data:item"
+        )
+        told = {one.code: one.overlaps for one in ranked([waits, reads])}
+        assert told["PYR301"] == (["PYR101"] if overlaps else [])
+
+
 def test_remarks_come_last_and_equal_promises_are_ordered_by_confidence_then_place() -> None:
     order = ranked(
         [

@@ -33,7 +33,7 @@ def explains(
     if not _is_large_enough(cause, symptom):
         return False
     return (
-        _of_one_resource(cause.resource, symptom.resource)
+        (_of_one_resource(cause.resource, symptom.resource) and _wins_enough(cause, symptom))
         or stands_within(symptom.where, cause.where, modules)
         or (_adds_up(cause, symptom) and _in_one_function(symptom.where, cause.where, modules))
         or (one_track and _must_overlap(cause, symptom))
@@ -49,6 +49,18 @@ def _is_large_enough(cause: Finding, symptom: Finding) -> bool:
     if cause.cost.bytes is not None and symptom.cost.bytes is not None:
         return cause.cost.bytes >= MOST * symptom.cost.bytes
     return True
+
+
+def _wins_enough(cause: Finding, symptom: Finding) -> bool:
+    """Whether its advice saves, at best, most of what the other's does, as far as both are predicted: else there is more to mend."""
+    best, wanted = _best(cause), _best(symptom)
+    return best is None or wanted is None or best >= MOST * wanted
+
+
+def _best(finding: Finding) -> float | None:
+    """The share of a step that its advice is predicted to save at best; null where nothing is."""
+    gain = finding.advice.gain
+    return None if gain is None or gain.ratio_low is None else 1 - gain.ratio_low
 
 
 def _saved(finding: Finding) -> float:

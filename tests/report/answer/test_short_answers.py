@@ -12,11 +12,13 @@ from document_fixtures import changed
 from rich.cells import cell_len
 
 from pyrometer.advice import Advice
+from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.place import Place
 from pyrometer.report.answer.documents import short_answer
 from pyrometer.report.answer.lines import MOST_LINES, screen
 from pyrometer.report.documents import Document
 from pyrometer.rules.finding import Finding
+from pyrometer.trace.difference.record import NodeChange, PartChange, TimeChange, TraceDiff
 from recorded import ROOT
 
 SCREENS = Path(__file__).parent / "screens"
@@ -135,6 +137,58 @@ def test_a_failure_is_told_above_all(documents):
     lines = lines_of(changed(documents["steady"], measurement=m))
     assert "failed in step 37: ValueError (train.py:40)" in lines[0] + lines[1]
     assert "! step 37 raised ValueError: bad shape (train.py:40)" in lines
+
+
+def test_a_comparison_names_what_changed_and_leaves_out_what_did_not(recorded_documents):
+    def timed(before_ns: float, after_ns: float) -> TimeChange:
+        return TimeChange(a_ns=before_ns, b_ns=after_ns, ratio=after_ns / before_ns if before_ns else None)
+
+    def node(name: str, device: TimeChange, host: TimeChange) -> NodeChange:
+        return NodeChange(
+            path=["net", name, "kernel"], status="common", calls_a=1, calls_b=1, host=host, device=device
+        )
+
+    still, longer = timed(2e6, 2e6), timed(1e6, 4e6)
+    diff = TraceDiff(
+        outcome="slower",
+        sentence="1.30× slower",
+        step=timed(10e6, 13e6),
+        num_steps_a=6,
+        num_steps_b=6,
+        confidence=0.95,
+        margin=0.05,
+        parts=[
+            PartChange(name="compute", a_ns=9e6, b_ns=12e6),
+            PartChange(name="host", a_ns=1000, b_ns=1001),
+        ],
+        nodes=[node("aten::item", still, longer), node("aten::conv2d", longer, still)],
+    )
+    document = msgspec.structs.replace(recorded_documents["trace tiny_ops workload"], diff=diff)
+    answer = short_answer(document)
+    assert answer is not None
+    assert answer.whole is not None
+    told = [(part.name, part.figure) for part in answer.whole.parts]
+    assert told == [("compute", "+3.00 ms"), ("aten::conv2d", "+3.00 ms")]
+
+
+def test_growth_without_an_end_in_sight_is_told_with_its_place(recorded_documents):
+    document = recorded_documents["memory robot_controller workload"]
+    site = LeakSite(file="robot.py", line=7, holder="robot.cache")
+    leak = LeakReport(
+        verdict="growing, not decidable yet",
+        sentence="",
+        num_steps=60,
+        bytes_per_step=1024.0,
+        sites=[site],
+        steps=[1, 60],
+        live_bytes=[2**20, 2**22],
+    )
+    profile = msgspec.structs.replace(document.profile, leak=leak)
+    answer = short_answer(changed(document, memory=profile))
+    assert answer is not None
+    assert answer.figure.split(" · ")[1] == "growing by 1.00 KiB per step, no end in 60 steps"
+    assert answer.bound == "3.00 MiB more alive after step 60 of the 60 watched than after the first"
+    assert answer.alerts == ["robot.py:7 makes what stays, held by robot.cache"]
 
 
 def finding(code: str, **changes) -> Finding:

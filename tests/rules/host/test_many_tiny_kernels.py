@@ -116,6 +116,20 @@ def test_programs_with_other_faults_are_left_alone(
     assert findings(CODE, traced(name, variant)) == []
 
 
+@pytest.mark.parametrize(("around", "codes"), [("aten::gru", []), ("aten::linear", [CODE])])
+def test_what_a_recurrent_layer_issues_by_itself_is_nobodys_to_batch(
+    builder: Any, evidence_of: Any, findings: Any, around: str, codes: list[str]
+) -> None:
+    for i in range(2):
+        start = i * 40_000
+        builder.annotate(f"ProfilerStep#{i}", start, 40_000)
+        builder.python("net.py(7): forward", start, 39_999)
+        builder.op(around, start + 10, 39_000)
+        for k in range(3_500):
+            builder.op("aten::mul", start + 20 + 10 * k, 5)
+    assert [one.code for one in findings(CODE, evidence_of(builder))] == codes
+
+
 def updating(builder: Any) -> Any:
     """Two steps on a CPU of thousands of tiny operators within an optimizer's update."""
     for i in range(2):

@@ -47,6 +47,23 @@ def test_pageable_copies_are_told_with_their_line_and_rate(builder: Any, evidenc
     assert "/trace/sync_points/0" in finding.links
 
 
+def test_a_step_that_only_copies_gets_no_shorter_than_the_bus_needs(
+    builder: Any, evidence_of: Any, only: Any
+) -> None:
+    for i in range(3):
+        start = i * 20_000
+        builder.annotate(f"ProfilerStep#{i}", start, 20_000)
+        builder.python("train.py(1): train", start, 19_995)
+        builder.op("aten::to", start + 10, 19_010)
+        name = "Memcpy HtoD (Pageable -> Device)"
+        builder.launch(name, start + 12, start + 15, 19_000, cat="gpu_memcpy", stream=9, bytes=110_000_000)
+        builder.op("aten::mm", start + 19_100, 15)
+        builder.launch("gemm", start + 19_102, start + 19_120, 700)
+    gain = only(CODE, evidence_of(builder, "train.py", SOURCE)).advice.gain
+    assert gain.ratio_low == pytest.approx(2 / 20, rel=0.05)  # 110 MB at 55 GB/s, of 20 ms
+    assert gain.ratio_high == pytest.approx(1 - 0.95 * (1 - 5.8 / 12), rel=0.05)  # pinned, on a slow bus
+
+
 def test_pinned_copies_are_another_matter(
     builder: Any, evidence_of: Any, findings: Callable[..., list[Finding]]
 ) -> None:

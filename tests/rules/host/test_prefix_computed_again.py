@@ -132,6 +132,15 @@ def test_of_few_rounds_only_a_remark_is_made(
     assert (finding.severity, finding.advice.gain) == ("info", None)
 
 
+def test_rounds_that_nobody_counted_are_told_with_less_confidence(
+    sampled: Callable[..., Case], only: Callable[..., Finding]
+) -> None:
+    finding = only(CODE, sampled(HEAD + HELPER, {7: BUSY}, loops={6: (None, BUSY)}))
+    assert finding.message.startswith("each round computes all of")
+    assert finding.confidence == "medium"
+    assert finding.advice.gain.ratio_low < 0.3 < finding.advice.gain.ratio_high < 1
+
+
 def test_what_is_kept_gives_the_same_tokens(run: Callable[..., dict[str, Any]]) -> None:
     weights = torch.randn(7, 7, generator=torch.Generator().manual_seed(0))
 

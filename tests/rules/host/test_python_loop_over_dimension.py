@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -170,6 +171,44 @@ def test_of_a_sampled_loop_over_elements_this_rule_alone_speaks(
     told = {code: findings(code, case) for code in (CODE, *OTHER_LOOPS)}
     assert [code for code, found in told.items() if found] == [CODE]
     assert told[CODE][0].where.line == 7
+
+
+EACH = """
+import torch
+
+
+def act(policy: torch.nn.Module, states: torch.Tensor):
+    actions = []
+    for state in states:
+        actions.append(policy(state.unsqueeze(0)).argmax(dim=-1))
+    return torch.cat(actions)
+"""
+
+
+@pytest.mark.parametrize(
+    ("spent", "entered", "codes"),
+    [
+        ({"operator policy": 0.9}, 0.0, [CODE]),
+        ({"operator policy": 0.9}, 1.0, []),  # one round in each step: a loop over a batch of one
+        ({"operator policy": 0.5, "backward Tensor.backward": 0.4}, 0.0, []),
+    ],
+)
+def test_a_model_called_for_each_element_is_told_though_its_calls_are_the_steps(
+    sampled: Callable[..., Case],
+    findings: Callable[..., list[Finding]],
+    spent: dict[str, float],
+    entered: float,
+    codes: list[str],
+) -> None:
+    case = sampled(EACH, {8: spent}, loops={7: (1, spent)})
+    assert case.host is not None
+    loops = [msgspec.structs.replace(loop, entered_per_step=entered) for loop in case.host.loops]
+    case = msgspec.structs.replace(case, host=msgspec.structs.replace(case.host, loops=loops))
+    told = [
+        one for one in findings(CODE, case) if one.cost is not None
+    ]  # the source alone says it without a cost
+    assert [one.code for one in told] == codes
+    assert all(one.advice.gain.ratio_low < 0.2 for one in told if one.advice.gain is not None)
 
 
 def test_the_range_of_a_sampled_loop_is_as_narrow_as_the_samples(

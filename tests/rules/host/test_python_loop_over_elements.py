@@ -43,6 +43,7 @@ def test_the_innermost_loop_with_the_time_is_told_with_its_rounds(
         ({"numpy []": 0.5, "python python": 0.2}, "whole arrays"),
         ({"synchronisation Tensor.item": 0.6}, "tolist()"),
         ({"python python": 0.8}, "whole tensors"),
+        ({"python list.index": 0.5, "python python": 0.3}, "make a dict"),
     ],
 )
 def test_the_advice_is_about_what_the_rounds_spend(

@@ -87,6 +87,32 @@ def test_a_real_program_is_told_the_line_and_the_time(
     assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
 
 
+MASKED = """\
+import torch
+
+def forward(q, k, v, mask):
+    scores = (q @ k.transpose(-2, -1)).masked_fill(mask, float("-inf"))
+    return torch.softmax(scores, dim=-1) @ v
+"""
+
+
+def test_the_copy_that_masking_makes_is_a_part(
+    trace_tests: Any, tmp_path: Path, traced: Any, only: Any
+) -> None:
+    builder = trace_tests.TraceBuilder(tmp_path)
+    for i in range(3):
+        start = i * 1000
+        builder.annotate(f"ProfilerStep#{i}", start, 1000)
+        builder.python("train.py(3): forward", start, 995)
+        builder.op("aten::bmm", start + 10, 200)
+        builder.op("aten::masked_fill", start + 220, 400)
+        builder.op("aten::copy_", start + 230, 200)
+        builder.op("aten::masked_fill_", start + 440, 170)
+        builder.op("aten::softmax", start + 640, 200)
+    finding = only(CODE, traced(builder, MASKED))
+    assert finding.cost.share == pytest.approx(0.8, abs=0.01)
+
+
 def test_the_fused_operator_gives_the_same_without_the_weights() -> None:
     written, fused = Attention()(*INPUTS), functional.scaled_dot_product_attention(*INPUTS)
     torch.testing.assert_close(fused, written, rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.memory.category import CATEGORIES
+from pyrometer.memory.leaks.answer import UNDECIDED_GROWTH
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import format_bytes, format_percent
@@ -28,14 +29,29 @@ def of_program(document: MemoryDocument) -> ShortAnswer:
     whole = asked.whole_of(question[0]) if question else _ledger(profile)
     return ShortAnswer(
         named(document.target),
-        of_memory.headline(profile),
-        bound=_largest(profile),
-        alerts=document.over_limit,
+        of_memory.headline(profile, growth_first=True),
+        bound=of_memory.watched_words(profile) or _largest(profile),
+        alerts=[*document.over_limit, *_open_growth(profile)],
         fixes=meant,
         whole=whole,
         trust=_trust(profile),
-        improve=trust.again(document, "--leaks", LEAK_STEPS) if profile.leak is None else "",
+        improve=trust.again(document, "--leaks", LEAK_STEPS) if _is_open(profile) else "",
     )
+
+
+def _is_open(profile: MemoryProfile) -> bool:
+    """Whether more steps would tell more about growth."""
+    return profile.leak is None or profile.leak.verdict == UNDECIDED_GROWTH
+
+
+def _open_growth(profile: MemoryProfile) -> list[str]:
+    """Where what grows is made that the program may yet let go: no finding speaks of it."""
+    leak = profile.leak
+    if leak is None or leak.verdict != UNDECIDED_GROWTH or not leak.sites:
+        return []
+    site = leak.sites[0]
+    held = f", held by {site.holder}" if site.holder else ""
+    return [f"{named(f'{site.file}:{site.line}')} makes what stays{held}"] if site.file else []
 
 
 def _asked(document: MemoryDocument) -> list[str]:

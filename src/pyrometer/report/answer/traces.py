@@ -8,17 +8,24 @@ import msgspec
 
 from pyrometer.quantity import counted, format_interval, format_seconds, time_unit
 from pyrometer.report.answer import fixes, step
+from pyrometer.report.answer.lines import NAME_CELLS
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts import step as of_step
 from pyrometer.report.facts import trace_document
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_diff import signed
-from pyrometer.report.facts.trace_words import PART_NAMES, ns
+from pyrometer.report.facts.trace_words import PART_NAMES, ns, short
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reporting.rank_report import RankReport
 
 MOST_CHANGES = 5
+MOST_PLACES = 3
+LEAST_CHANGE = 0.05
+"""Of the largest change: what changed by less is not worth a line."""
+
+ON_DEVICE = frozenset({"compute", "exposed_comm", "exposed_memcpy", "memset"})
+"""Parts of a step whose changes are those of device work."""
 
 
 def of_document(document: TraceDocument) -> ShortAnswer:
@@ -100,15 +107,17 @@ def _improve(document: TraceDocument) -> str:
 
 def _of_difference(document: TraceDocument, diff: TraceDiff) -> ShortAnswer:
     rows = sorted(diff.parts, key=lambda part: -abs(part.b_ns - part.a_ns))
-    changed: Sequence[Part] = [
+    least = LEAST_CHANGE * abs(rows[0].b_ns - rows[0].a_ns) if rows else 0.0
+    changed: list[Part] = [
         Part(
             PART_NAMES.get(part.name, part.name),
             signed(part.b_ns - part.a_ns),
             note=f"{ns(part.a_ns)} → {ns(part.b_ns)}",
         )
         for part in rows[:MOST_CHANGES]
-        if part.a_ns or part.b_ns
+        if (part.a_ns or part.b_ns) and abs(part.b_ns - part.a_ns) >= least
     ]
+    changed += _changed_work(diff, least, on_device=bool(rows) and rows[0].name in ON_DEVICE)
     apart = [f"{one.field}: {one.a} → {one.b}" for one in diff.differences]
     return ShortAnswer(
         _name(document),
@@ -120,3 +129,16 @@ def _of_difference(document: TraceDocument, diff: TraceDiff) -> ShortAnswer:
         ),
         tone=diff.outcome,
     )
+
+
+def _changed_work(diff: TraceDiff, least_ns: float, *, on_device: bool) -> list[Part]:
+    """The operators and kernels that changed most, where the part of the step that changed most is spent."""
+    told = []
+    for node in diff.nodes:
+        time = node.device if on_device else node.host
+        if abs(time.delta_ns) >= least_ns and (time.a_ns or time.b_ns):
+            now = f", now {short(node.replaced_by, NAME_CELLS)}" if node.replaced_by else ""
+            note = f"{ns(time.a_ns)} → {ns(time.b_ns)}{now}"
+            name = next((name for name in reversed(node.path) if name.startswith("aten::")), node.path[-1])
+            told.append((abs(time.delta_ns), Part(short(name, NAME_CELLS), signed(time.delta_ns), note=note)))
+    return [part for _, part in sorted(told, key=lambda one: -one[0])[:MOST_PLACES]]

@@ -32,16 +32,36 @@ BETWEEN = "between phases"
 
 PREDICTED_COLUMNS = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 
+LEAKING = frozenset({"leak", "growing cache"})
+"""Verdicts that a finding explains."""
 
-def headline(profile: MemoryProfile) -> str:
-    """The answer: how much, when, mostly what for, and whether it grows."""
+
+def headline(profile: MemoryProfile, *, growth_first: bool = False) -> str:
+    """The answer: how much, when, mostly what for, and whether it grows; that first where a narrow line would lose it."""
     parts = [_peak_words(profile)]
     name, held = max(profile.ledger_bytes.items(), key=lambda item: item[1], default=("", 0))
     if held:
         parts.append(f"{percent(held / profile.peak_bytes)} {name}")
     if profile.leak is not None:
-        parts.append(leak_words(profile.leak))
+        parts.insert(1 if growth_first else len(parts), leak_words(profile.leak))
     return " · ".join(parts)
+
+
+def watched_words(profile: MemoryProfile) -> str:
+    """How much more was alive after a watched step than at first, where that is much and no leak; else nothing.
+
+    >>> leak = LeakReport(verdict="stable", sentence="", num_steps=60, steps=[1, 25, 50], live_bytes=[2**20, 2**23, 2**21])
+    >>> watched_words(MemoryProfile(name="m", device="cpu", peak_bytes=2**21, ledger_bytes={}, leak=leak))
+    '7.00 MiB more alive after step 25 of the 60 watched than after the first'
+    """
+    leak = profile.leak
+    if leak is None or not leak.live_bytes or leak.verdict in LEAKING or profile.whole_run is not None:
+        return ""
+    most, step = max(zip(leak.live_bytes, leak.steps, strict=False), key=lambda seen: seen[0])
+    more = most - leak.live_bytes[0]
+    if more <= NEARLY * profile.peak_bytes:
+        return ""
+    return f"{format_bytes(more)} more alive after step {step:,} of the {leak.num_steps:,} watched than after the first"
 
 
 def _peak_words(profile: MemoryProfile) -> str:
@@ -79,13 +99,16 @@ def leak_words(leak: LeakReport) -> str:
 
     >>> leak_words(LeakReport(verdict="stable", sentence="", num_steps=40))
     'no leak in 40 steps'
+    >>> leak_words(LeakReport(verdict="growing, not decidable yet", sentence="", num_steps=60, bytes_per_step=2**17))
+    'growing by 128 KiB per step, no end in 60 steps'
     """
     if leak.verdict in {"stable", "allocator warm-up"}:
         return f"no leak in {counted(leak.num_steps, 'step')}"
-    if leak.verdict in {"leak", "growing cache"}:
+    if leak.verdict in LEAKING:
         return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step"
     if leak.bytes_per_step:
-        return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step in {counted(leak.num_steps, 'step')}"
+        grows = f"growing by {format_bytes(leak.bytes_per_step)} per step"
+        return f"{grows}, no end in {counted(leak.num_steps, 'step')}"
     return leak.verdict
 
 

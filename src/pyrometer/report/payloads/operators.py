@@ -169,7 +169,7 @@ def _line(row: Any) -> dict[str, Any]:
     line = "" if row.line is None else f":{row.line}"
     return {
         "where": f"{row.file or '(no file)'}{line} {row.function or ''}".rstrip(),
-        "top_ops": ", ".join(op.name for op in row.top_ops),
+        "top_ops": ", ".join(op.name for op in row.top_ops[:3]),
     }
 
 

@@ -86,7 +86,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 evidence={"bytes_per_step": per_step, "hidden_share": hidden, "gb_per_s": kind.gb_per_s},
                 links=[f"/trace/copies/kinds/{found.row}"],
                 cost=copy_cost(case, share, "copies of pinned memory beside no kernel"),
-                gain=copy_gain(case, share, direction),
+                gain=copy_gain(case, share, direction, kind),
                 confidence="high",
                 advice=(
                     "Copy the next batch on a stream of its own while this one is worked on, and let the computing stream wait "

@@ -111,7 +111,7 @@ def explain(case: Case) -> Iterator[Finding]:
             evidence={"exposed_share": share, "gb_per_s": found.kind.gb_per_s},
             links=[f"/trace/copies/kinds/{found.row}"],
             cost=copy_cost(case, share, "copies from pageable memory beside no kernel"),
-            gain=copy_gain(case, share, "H2D"),
+            gain=copy_gain(case, share, "H2D", found.kind),
             confidence="high",
             advice=ADVICE,
             rewrite=loader_rewrite(case, "pin_memory=True"),

@@ -97,7 +97,7 @@ def explain(case: Case) -> Iterator[Finding]:
             cost=copy_cost(
                 case, share, "copies from pageable memory beside no kernel, and idle time after them"
             ),
-            gain=copy_gain(case, share, "H2D"),
+            gain=copy_gain(case, share, "H2D", kind),
             confidence="high",
             advice=(
                 "Give the DataLoader `pin_memory=True` and copy with `non_blocking=True`, so that the copy runs at the rate of "

@@ -78,6 +78,9 @@ RULE = declare(
     ),
 )
 
+UNCOUNTED = 16
+"""Rounds that a loop is taken to have whose rounds were not counted."""
+
 STAYS = 0.5
 """Of the loop's time at worst: the operators of a round have a price each, however little they work on."""
 
@@ -106,26 +109,34 @@ def explain(case: Case) -> Iterator[Finding]:
             share = 0.0 if loop is None else case.host.share(loop.total_s)
             if loop is None or share < case.limit(RULE, "min_share") or not is_certain(case.host, share):
                 continue
-            rounds = (loop.rounds_per_step or 0.0) / max(loop.entered_per_step or 1.0, 1.0)
-            if rounds < case.limit(RULE, "min_rounds"):
+            rounds = _rounds(loop)
+            if rounds is not None and rounds < case.limit(RULE, "min_rounds"):
                 continue
+            often = "each round" if rounds is None else f"each of {rounds:,.0f} rounds"
             place = Place(file=module.path, line=prefix.loop.lineno, function=loop.where.function)
             most = removal(case.host, share, stays=STAYS)
             yield RULE.finding(
-                message=f"each of {rounds:,.0f} rounds computes all of `{prefix.name}` again{spoken(place)}, which takes "
+                message=f"{often} computes all of `{prefix.name}` again{spoken(place)}, which takes "
                 f"{format_percent(share)} of the step",
                 where=place,
                 evidence={"share": share, "rounds": rounds, "grows_in_line": prefix.grown.lineno},
                 links=[f"/host/loops/{case.host.loops.index(loop)}"],
                 cost=case.cost_of(share, "samples of the host's time in the rounds of the loop"),
                 gain=Gain(
-                    ratio_low=min(1 - share * (1 - 1 / rounds), most.ratio_high or 1.0),
+                    ratio_low=min(1 - share * (1 - 1 / (rounds or UNCOUNTED)), most.ratio_high or 1.0),
                     ratio_high=most.ratio_high,
                     method="bound: at best all rounds together cost as much as one does now, at worst half of their time stays",
                 ),
-                confidence="high",
+                confidence="medium" if rounds is None else "high",
                 advice=_advice(prefix),
             )
+
+
+def _rounds(loop: HostLoop) -> float | None:
+    """Each time the loop is entered; null where that was not counted, as of steps that take longer than there was time to watch."""
+    if loop.rounds_per_step is None:
+        return None
+    return loop.rounds_per_step / max(loop.entered_per_step or 1.0, 1.0)
 
 
 def _advice(prefix: Prefix) -> str:

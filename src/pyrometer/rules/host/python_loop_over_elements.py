@@ -68,6 +68,10 @@ BY_KIND = {
     "numpy": "Write it for whole arrays: each access to one element makes an object; where rounds depend on each other, go over "
     "`array.tolist()`, or compile the loop with Numba.",
 }
+SEARCHING = (
+    "Each `list.index` goes through the list from its beginning, and so does `in`: make a dict of places once, "
+    "`{value: place for place, value in enumerate(values)}`, and look each up in that."
+)
 OTHERWISE = (
     "Write it for whole tensors: comparisons, `where`, `gather`, `scatter_add`, `cumsum`, `bincount` or `unique` take the place of most "
     "loops. Where rounds depend on each other, compile the loop (Numba, C++), or move it out of the step into the loader's workers."
@@ -87,5 +91,7 @@ def _advice(run: LoopRun) -> str:
     seconds: dict[str, float] = dict.fromkeys(BY_KIND, 0.0)
     for leaf in run.leaves:
         seconds[leaf.kind] = seconds.get(leaf.kind, 0.0) + leaf.seconds_per_step
+    if sum(leaf.seconds_per_step for leaf in run.leaves if leaf.name == "list.index") >= run.total_s / 4:
+        return SEARCHING
     kinds = [kind for kind in BY_KIND if seconds[kind] >= run.total_s / 4]
     return BY_KIND[max(kinds, key=lambda kind: seconds[kind])] if kinds else OTHERWISE

@@ -89,10 +89,14 @@ PARTS = SOFTMAX | {
     "aten::mul",
     "aten::div",
     "aten::masked_fill",
+    "aten::masked_fill_",
     "aten::add",
     "aten::where",
 }
 """Operators of a written-out attention, by which its function spends its time."""
+
+MASKING = "aten::masked_fill"
+"""Copies all weights before it fills them, and the time of that is the copy's."""
 
 GAIN_LOW, GAIN_HIGH = 0.85, 0.04
 """Share of the attention's time that the fused operator saved on one core: at a length of 2048 with a mask, and at 128."""
@@ -134,7 +138,9 @@ def explain(case: Case) -> Iterator[Finding]:
     if trace is None:
         return
     for line, _ in callers_of(trace, PARTS):
-        ns = sum(op.device_ns if on_device(trace) else op.host_ns for op in line.top_ops if op.name in PARTS)
+        copying = {"aten::copy_"} if any(op.name == MASKING for op in line.top_ops) else set()
+        parts = PARTS | copying
+        ns = sum(op.device_ns if on_device(trace) else op.host_ns for op in line.top_ops if op.name in parts)
         share = min(1.0, ns / max(trace.span_ns, 1))
         places = [
             (module, attention)

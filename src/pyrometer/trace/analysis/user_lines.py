@@ -23,6 +23,9 @@ from pyrometer.trace.trace import RankTrace
 
 LINE = ("file", "line", "function")
 
+MOST_OPS = 8
+"""Of a function: as many as a mechanism of several operators has, such as attention that is written out."""
+
 
 @analysis("user_lines")
 def user_lines(trace: RankTrace) -> pl.DataFrame:
@@ -34,7 +37,7 @@ def user_lines(trace: RankTrace) -> pl.DataFrame:
         function of the user took below it, parted into `forward_ns` and `backward_ns`; over all rows it sums to the host
         time that belongs to any function. `total_ns` is the duration of the calls, recursion counted once; it and `calls`
         are null in old files that hold call stacks of operators only. `device_ns` and `num_kernels` are what was launched
-        while the function was the innermost. `top_ops` lists at most three `{name, host_ns, device_ns}` with the largest
+        while the function was the innermost. `top_ops` lists at most eight `{name, host_ns, device_ns}` with the largest
         self times. Shares are over the span. Empty without stacks.
     """
     placed = _placed(trace)
@@ -107,7 +110,7 @@ def _top_ops(placed: pl.DataFrame) -> pl.DataFrame:
     return (
         per_op.sort("device_ns", "host_ns", "op", descending=[True, True, False])
         .group_by(LINE, maintain_order=True)
-        .agg(top_ops=pl.struct(name="op", host_ns="host_ns", device_ns="device_ns").head(3))
+        .agg(top_ops=pl.struct(name="op", host_ns="host_ns", device_ns="device_ns").head(MOST_OPS))
     )
 
 

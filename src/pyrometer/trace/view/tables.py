@@ -135,7 +135,7 @@ def _kernels(trace: RankTrace) -> pl.DataFrame:
 
 
 def _lines(trace: RankTrace) -> pl.DataFrame:
-    names = pl.col("top_ops").list.eval(pl.element().struct.field("name")).list.join(", ")
+    names = pl.col("top_ops").list.head(3).list.eval(pl.element().struct.field("name")).list.join(", ")
     return user_lines(trace).with_columns(where=_LINE, top_ops=names)
 
 

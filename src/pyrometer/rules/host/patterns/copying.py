@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 BUILDERS = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray", "torch.scalar_tensor")
 MOVERS = ("to", "cuda")
 
+FASTEST_BYTES_PER_NS = 55.0
+"""What 16 lanes of PCIe 5.0 carry one way, about: from pinned memory nothing that hangs on a bus is faster."""
+
+COMMON_BYTES_PER_NS = 12.0
+"""The same of PCIe 3.0, which still serves many."""
+
 
 class Copied(NamedTuple):
     """All copies of one kind, with the place that makes the most of them."""
@@ -75,19 +81,41 @@ def copy_cost(case: Case, share: float, how: str) -> Cost:
     return case.cost_of(share, f"trace: {how}, as a share of the span")
 
 
-def copy_gain(case: Case, share: float, direction: str) -> Gain:
-    """What hiding the copies would bring: the replay's answer where it tried them, else all that they cost."""
+def copy_gain(case: Case, share: float, direction: str, kind: CopyKind | None = None) -> Gain:
+    """What hiding the copies would bring: the replay's answer where it tried them, else all that they cost.
+
+    Args:
+        case: with the trace.
+        share: of the span that goes with them at best.
+        direction: of the copies, such as `H2D`.
+        kind: the copies, where the bytes and not the number of them take the time: hidden or not they need the bus that long,
+            and a step that is mostly copying gets no shorter than that.
+    """
     report = case.trace
     letters = direction.replace("2", "to")
+    least, worst, told = 1 - share, 0.0, "trace what-if: copies for free"
+    if kind is not None and report is not None and report.span_ns:
+        least = max(least, min(1.0, _bus_ns(kind) / report.span_ns))
+        worst, told = _at_worst(kind, share), f"{told}, but for the time that the bus takes"
     for recoverable in report.recoverable if report is not None else []:
         if recoverable.kind == "copy" and letters in recoverable.name:
-            low = max(1 - share, recoverable.ratio_low)
-            return Gain(
-                ratio_low=low,
-                ratio_high=max(low, recoverable.ratio_high),
-                method="trace what-if: copies for free",
-            )
-    return Gain(ratio_low=1 - share, ratio_high=1.0, method="bound: none of the time of the copies")
+            low = max(least, recoverable.ratio_low)
+            return Gain(ratio_low=low, ratio_high=max(low, recoverable.ratio_high, worst), method=told)
+    return Gain(ratio_low=least, ratio_high=worst or 1.0, method="bound: none of the time of the copies")
+
+
+def _bus_ns(kind: CopyKind) -> float:
+    """How long copies take at least: as long as they did of pinned memory, at the rate of the fastest bus of other memory."""
+    if kind.memory == "pinned":
+        return float(kind.total_ns)
+    return min(float(kind.total_ns), kind.total_bytes / FASTEST_BYTES_PER_NS)
+
+
+def _at_worst(kind: CopyKind, share: float) -> float:
+    """New over old where copies from pageable memory become no faster than a common bus makes them, and nothing hides them."""
+    if kind.memory == "pinned" or not kind.gb_per_s:
+        return 0.0
+    return 1 - share * max(0.0, 1 - kind.gb_per_s / COMMON_BYTES_PER_NS)
 
 
 def _is_of(place: CopyPlace, kind: CopyKind) -> bool:

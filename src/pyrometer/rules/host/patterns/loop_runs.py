@@ -194,7 +194,7 @@ def _sampled_run(case: Case, number: int) -> LoopRun:
     backward = 0.0 if function is None else _backward_s(case, loop, in_operators, function)
     share = profile.share(loop.total_s + backward)
     found = node_of(case, loop)
-    elements = element_loops(found[0]) if found is not None else ()
+    are_steps = _are_steps(case, loop)
     return LoopRun(
         where=loop.where,
         over=loop.over,
@@ -207,12 +207,12 @@ def _sampled_run(case: Case, number: int) -> LoopRun:
         work=WORK_UNKNOWN if work is None else work,
         leaves=tuple(loop.leaves),
         total_s=loop.total_s,
-        rounds=loop.rounds_per_step,
-        entered=loop.entered_per_step,
-        calls=None if traced is None else traced.num_ops / case.num_traced_steps,
+        rounds=None if are_steps else loop.rounds_per_step,
+        entered=None if are_steps else loop.entered_per_step,
+        calls=None if traced is None or are_steps else traced.num_ops / case.num_traced_steps,
         traced=traced,
         found=found,
-        element=next((loop for loop in elements if found is not None and loop.loop.node is found[1]), None),
+        element=element_of(found),
     )
 
 
@@ -253,12 +253,31 @@ def _has_many_rounds(case: Case, loop: HostLoop) -> bool:
     """Whether a loop goes over elements: by its rounds; where they were not counted, unless its rounds are the steps."""
     if loop.rounds_per_step is not None:
         entered = max(loop.entered_per_step or 1.0, 1.0)
-        return loop.rounds_per_step >= max(FEWEST_ROUNDS, FEWEST_AT_ONCE * entered)
+        many = loop.rounds_per_step >= max(FEWEST_ROUNDS, FEWEST_AT_ONCE * entered)
+        return many or _are_steps(case, loop)
     found = node_of(case, loop)
     if found is None:
         return False
     module, node = found
     return not isinstance(node, Loop) or module.heat.loops.why(node) is None
+
+
+def _are_steps(case: Case, loop: HostLoop) -> bool:
+    """Whether its rounds are what was counted as steps, though it goes over the elements of a tensor: a model called for each.
+
+    The watched steps then hold a round each, and hardly a beginning of the loop. Rounds that train are steps by themselves.
+    """
+    if not 0.5 < (loop.rounds_per_step or 0.0) < 2 or (loop.entered_per_step or 0.0) > 1 / FEWEST_AT_ONCE:
+        return False
+    if any(leaf.kind in {"backward", "data"} for leaf in loop.leaves):
+        return False
+    return element_of(node_of(case, loop)) is not None
+
+
+def element_of(found: tuple[Module, Walked] | None) -> ElementLoop | None:
+    """What the source shows of a loop, if it goes over the elements of a tensor."""
+    loops = element_loops(found[0]) if found is not None else ()
+    return next((loop for loop in loops if found is not None and loop.loop.node is found[1]), None)
 
 
 def _suppresses(case: Case, loop: HostLoop) -> bool:
