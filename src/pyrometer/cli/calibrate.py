@@ -22,8 +22,8 @@ QUIET_CPUS = 0.25
 @click.command()
 @click.argument("target", required=False)
 @click.option("--budget", type=DURATION, help="Time to spend, such as 60s.  [default: 40s]")
-@click.option("--device", default="cpu", help="Where the built-in programs and the peaks run, such as cuda.")
-@click.option("--no-peaks", is_flag=True, help="Leave the peaks out.")
+@click.option("--device", default="cpu", help="Device for the built-in programs and the peaks, such as cuda.")
+@click.option("--no-peaks", is_flag=True, help="Do not measure the peaks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -35,9 +35,9 @@ def command(
     no_peaks: bool,
     as_json: bool,
 ) -> int:
-    """Compare programs with themselves (A/A) to learn what this machine can tell apart.
+    """Compare programs with themselves (A/A) to find the smallest difference that this machine can resolve.
 
-    TARGET takes the place of the three built-in programs.
+    TARGET replaces the three built-in programs.
     """
     from pyrometer.bench.calibrate import DEFAULT_BUDGET_S, calibrate
     from pyrometer.bench.clock import usable_device

@@ -16,23 +16,23 @@ from pyrometer.errors import ExitCode, PyrometerError
 from pyrometer.version import __version__
 
 VERBS = {
-    "check": "the main job: measure, observe and explain a program; terminal summary and one HTML file",
-    "bench": "time a workload, compare two, or fill a matrix of configurations",
-    "trace": "where the time goes: analyse traces of one or many ranks, or capture one",
-    "compile": "what torch.compile does: graphs, breaks and their rewrites, recompilations, costs",
-    "memory": "where the bytes go: ledger, prediction, leaks, checkpoint plan; allocator snapshots",
-    "lint": "rules on source text, with fixes; needs no torch",
-    "audit": "the checklist: model, memory, compute, data, compilation, production; with a score",
-    "rule": "what a rule means, why it matters, an example and its fix",
-    "calibrate": "what difference this machine can resolve; its compute and bandwidth peaks",
-    "runs": "list what the store holds",
-    "show": "look at a stored run again",
-    "compare": "put two stored runs side by side",
+    "check": "measure, observe and explain a program: a short answer and one HTML report",
+    "bench": "time a workload, compare two, or search a matrix of configurations",
+    "trace": "show where the time goes, in trace files of one or many ranks or in a new capture",
+    "compile": "show what torch.compile does: graphs, graph breaks and rewrites, recompilations, cost",
+    "memory": "show where the bytes go: peak, leaks, predictions, checkpoint plan, allocator snapshots",
+    "lint": "check source code for slow or wrong PyTorch, and fix it; needs no torch",
+    "audit": "go through a checklist (model, memory, compute, data, compilation, production) and score it",
+    "rule": "explain a rule: what it finds, why it costs, an example and its fix",
+    "calibrate": "measure the smallest difference this machine can resolve, and its compute and bandwidth peaks",
+    "runs": "list stored runs",
+    "show": "print a stored run again",
+    "compare": "show two stored runs side by side",
     "export": "write a stored run as JSON, Markdown or HTML",
     "prune": "delete old runs from the store",
-    "ui": "the stored runs in a browser, and those that are going on",
-    "mcp": "the same verbs for coding assistants, over the Model Context Protocol",
-    "env": "the machine, versions and settings that results are taken on",
+    "ui": "browse stored and running measurements",
+    "mcp": "serve the verbs to coding assistants over the Model Context Protocol",
+    "env": "print the machine, versions and settings that results depend on",
 }
 
 
