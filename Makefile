@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SITE   := $(VENV)/.site
 TARGET ?= examples/perception.py:workload
 MODULES := web/node_modules/.installed
 
@@ -15,7 +16,7 @@ ALONE   := -n 0
 # What fails is run once more, alone. A test that passes only then has been named as failed all the same, and is to be mended.
 ONCE_MORE = $(1) || { test $$? -eq 1 && $(1) $(ALONE) --maxfail 1 --last-failed --last-failed-no-failures none; }
 
-.PHONY: install native demo test test-slow test-exhaustive recordings lint format docs web web-check clean
+.PHONY: install native demo test test-slow test-exhaustive recordings lint format docs docs-site web web-check clean
 
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -65,6 +66,14 @@ format: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py
 
+# The documentation in a browser: site/index.html, English and Chinese. Fails at a broken link, or a page that no menu leads to.
+docs-site: $(SITE)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+$(SITE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	touch $(SITE)
+
 # The interactive part of the report; needs Node. What it builds is kept among the package's assets.
 web: $(MODULES)
 	cd web && node build.mjs
@@ -77,4 +86,4 @@ $(MODULES): web/package.json web/package-lock.json
 	touch $(MODULES)
 
 clean:
-	rm -rf web/node_modules $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf web/node_modules $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

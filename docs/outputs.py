@@ -4,8 +4,8 @@
     python docs/outputs.py --honesty honesty.json      # only the tables of benchmarks/honesty.py --out honesty.json
 
 An output stands between `<!-- output: COMMAND -->` and `<!-- /output -->`, such a table between `<!-- honesty -->` and
-`<!-- /honesty -->`. The commands of a page run one after the other in a folder that holds only a copy of the examples and the benchmarks;
-both READMEs share one folder and one run.
+`<!-- /honesty -->`. The commands of a page run one after the other in a folder that holds only a copy of the examples and the benchmarks,
+and the files that the page itself shows, as blocks with a title; a page and its translation share one folder and one run.
 """  # noqa: INP001 - a script
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyrometer.quantity import format_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
-PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tasks").glob("*.md"))]
 IMAGES = ROOT / "docs" / "images"
 PICTURED = "pyrometer check examples/perception.py:workload"
 TRACED = "python examples/job_traces.py ranks && pyrometer trace ranks/*.json.gz --html trace.html"
@@ -47,6 +47,7 @@ DRAWN_MS = 5000
 """Until then a page has decoded its data and drawn."""
 BAD_INPUT = 2
 
+TITLED = re.compile(r'^```\w+ title="(?P<name>[^"]+)"\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n.*?<!-- /output -->", re.DOTALL)
 TABLE = re.compile(r"(?P<head><!-- honesty -->\n\|[^\n]*\n\|[^\n]*\n).*?<!-- /honesty -->", re.DOTALL)
 RIVALS = {
@@ -71,8 +72,9 @@ def main() -> None:
             rewrite(page, TABLE, lambda match: f"{match['head']}{rows}\n<!-- /honesty -->")
         return
     asked = arguments.pages or PAGES
-    for group in [READMES, *([page] for page in PAGES if page not in READMES)]:
-        pages = [page for page in group if page in asked]
+    originals = [page for page in PAGES if page not in READMES and not page.stem.endswith(".zh")]
+    for group in [READMES, *([page, page.with_name(f"{page.stem}.zh.md")] for page in originals)]:
+        pages = [page for page in group if page in asked and page.exists()]
         if pages:
             rewrite_outputs(pages)
 
@@ -82,6 +84,8 @@ def rewrite_outputs(pages: list[Path]) -> None:
     texts = [page.read_text(encoding="utf-8") for page in pages]
     commands = dict.fromkeys(command for text in texts for command in OUTPUT.findall(text))
     with workplace() as folder:
+        for text in texts:
+            write_files(text, folder)
         printed = {command: run(command, folder) for command in commands}
         if PICTURED in printed and pages[0] in READMES:
             run(TRACED, folder)
@@ -115,6 +119,12 @@ def workplace() -> Iterator[Path]:
         for name in ("examples", "benchmarks"):
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         yield folder
+
+
+def write_files(text: str, folder: Path) -> None:
+    """Write the files that a page shows, where its commands run."""
+    for match in TITLED.finditer(text):
+        (folder / match["name"]).write_text(match["text"], encoding="utf-8")
 
 
 def run(command: str, folder: Path) -> str:

@@ -117,6 +117,4 @@ class Measurement(Record, frozen=True, kw_only=True):
     ] = True
     interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what had been measured is kept")] = False
     failure: Annotated[str | None, doc("what stopped the workload, if it failed after some steps")] = None
-    warnings: Annotated[
-        list[Caveat], doc("what limits the trust in these figures, each with a next step")
-    ] = []
+    warnings: Annotated[list[Caveat], doc("caveats of these figures, each with a next step")] = []

@@ -59,8 +59,8 @@ def _failed(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
         return None
     return caveat(
         CaveatCode.FAILED,
-        f"{m.failure}; the figures are of the steps before",
-        "mend the program, then measure again",
+        f"{m.failure}; the figures cover the steps before it",
+        "fix the program, then measure again",
     )
 
 
@@ -125,7 +125,7 @@ def _wide(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if m.complete and None in {m.quantiles[0].low_s, m.quantiles[0].high_s} and m.effective_num_samples >= 20:
         return _more_time(
             CaveatCode.WIDE_INTERVAL,
-            "the samples are too much alike to bound the median: fast and slow ones come in long runs",
+            "the median has no interval: fast and slow samples come in long runs",
             m,
             facts,
             8,
@@ -161,9 +161,9 @@ def _autocorrelated(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
         return None
     return caveat(
         CaveatCode.AUTOCORRELATED,
-        f"neighbouring samples are alike (autocorrelation time {significant(m.autocorrelation_time, 2)} samples): "
+        f"neighbouring samples are correlated (autocorrelation time {significant(m.autocorrelation_time, 2)} samples): "
         f"{m.num_samples} count as {round(m.effective_num_samples)}",
-        "the intervals allow for it; compare variants with --vs, never by two separate measurements",
+        "the intervals account for it; compare variants with --vs, not with two separate measurements",
     )
 
 
@@ -172,7 +172,7 @@ def _batched(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
         return None
     return caveat(
         CaveatCode.BATCHED,
-        f"a step is so short that {m.steps_per_sample} are timed together",
+        f"steps are so short that {m.steps_per_sample} are timed together",
         "read P90 to P99 as quantiles of these means, not of single steps",
     )
 
@@ -182,7 +182,7 @@ def _compiled_late(_m: Measurement, facts: CaveatFacts) -> Caveat | None:
         return None
     return caveat(
         CaveatCode.COMPILED_WHILE_STEADY,
-        f"torch.compile worked for {format_seconds(facts.compile_after_warmup_s)} after the warm-up",
+        f"torch.compile compiled for {format_seconds(facts.compile_after_warmup_s)} after the warm-up",
         "look for inputs whose shape or dtype changes; TORCH_LOGS=recompiles names the guard",
     )
 
@@ -193,7 +193,7 @@ def _nan(_m: Measurement, facts: CaveatFacts) -> Caveat | None:
     return caveat(
         CaveatCode.NAN_OUTPUT,
         "the first output contains NaN",
-        "speed measured on NaN can differ from speed on numbers; check the model or its inputs",
+        "NaN can run at another speed than ordinary numbers; check the model or its inputs",
     )
 
 
@@ -203,7 +203,7 @@ def _shapes(_m: Measurement, facts: CaveatFacts) -> Caveat | None:
     return caveat(
         CaveatCode.SHAPE_VARIES,
         f"the outputs had {facts.num_output_shapes} different shapes, so the steps do different amounts of work",
-        "read the spread as the workload's own; fix the inputs to measure one shape",
+        "the spread is the workload's own; use inputs of one shape to measure that shape",
     )
 
 

@@ -20,7 +20,7 @@ from pyrometer.errors import ExitCode
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--budget", type=DURATION, help="Time to spend on a workload, such as 20s.")
-@click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the score is below this.")
+@click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 if the score is below this.")
 @page_option
 @full_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -38,8 +38,8 @@ def command(
 ) -> int:
     """Go through the checklist for TARGET: model, memory, compute, data, compilation, measuring, ranks, production.
 
-    Each item passes or fails with its evidence, does not apply, or is unknown; the score is what passed over what
-    applies.
+    Each item passes or fails with its evidence, does not apply, or is unknown. The score is the share of applicable
+    items that passed.
     """
     from pyrometer.report.documents import AuditDocument
     from pyrometer.workload.target import parse_target

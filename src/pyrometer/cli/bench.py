@@ -35,12 +35,20 @@ if TYPE_CHECKING:
 @click.option(
     "--matrix", multiple=True, metavar="AXIS=V1,V2", help="Vary batch, dtype, mode, …; more axes may follow."
 )
-@click.option("--budget", type=DURATION, help="Time to spend, such as 20s; with --matrix on all cells.")
-@click.option("--margin", type=SHARE, help="With --vs: what counts as the same, such as 1%.")
-@click.option("--thorough", is_flag=True, help="With --vs: up to 1,280 blocks and a margin of 2 %.")
-@click.option("--processes", type=click.IntRange(min=3), help="With --vs: fresh processes as the unit.")
-@click.option("--cold", type=click.IntRange(min=1), help="Repeat the cold start in so many fresh processes.")
-@click.option("--soak", type=DURATION, help="Run so long and report the drift of latency and memory.")
+@click.option(
+    "--budget", type=DURATION, help="Time to spend, such as 20s; with --matrix, on all cells together."
+)
+@click.option(
+    "--margin", type=SHARE, help="With --vs: treat differences up to this as no change, such as 1%."
+)
+@click.option("--thorough", is_flag=True, help="With --vs: run up to 1,280 blocks, with a margin of 2 %.")
+@click.option(
+    "--processes",
+    type=click.IntRange(min=3),
+    help="With --vs: repeat the comparison in this many fresh processes.",
+)
+@click.option("--cold", type=click.IntRange(min=1), help="Time the cold start in this many fresh processes.")
+@click.option("--soak", type=DURATION, help="Run for this long and report drift of latency and memory.")
 @click.option("--recipe", type=click.Path(path_type=Path), help="Time TARGET with this recipe applied.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @full_option
@@ -58,8 +66,8 @@ def command(
 ) -> int:
     """Time TARGET; with --vs decide whether another is faster; with --matrix find the best configuration.
 
-    Axes are batch, dtype, autocast, memory_format, threads and mode: --matrix batch=1,8 mode=eager,default. An
-    unfinished matrix goes on when the command is repeated.
+    Axes are batch, dtype, autocast, memory_format, threads and mode: --matrix batch=1,8 mode=eager,default. Repeat
+    the command to continue an unfinished matrix.
     """
     _require_fitting(flags, more_axes)
     flags["matrix"] += more_axes

@@ -22,9 +22,9 @@ QUIET_CPUS = 0.25
 @click.command()
 @click.argument("target", required=False)
 @click.option("--budget", type=DURATION, help="Time to spend, such as 60s.  [default: 40s]")
-@click.option("--device", default="cpu", help="Where the built-in programs and the peaks run, such as cuda.")
-@click.option("--no-peaks", is_flag=True, help="Leave the peaks out.")
-@click.option("--predictions", is_flag=True, help="Tell how well findings predicted what `tune` measured.")
+@click.option("--device", default="cpu", help="Device for the built-in programs and the peaks, such as cuda.")
+@click.option("--no-peaks", is_flag=True, help="Do not measure the peaks.")
+@click.option("--predictions", is_flag=True, help="Show how well findings predicted what `tune` measured.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -37,9 +37,9 @@ def command(
     predictions: bool,
     as_json: bool,
 ) -> int:
-    """Compare programs with themselves (A/A) to learn what this machine can tell apart.
+    """Compare programs with themselves (A/A) to find the smallest difference that this machine can resolve.
 
-    TARGET takes the place of the three built-in programs.
+    TARGET replaces the three built-in programs.
     """
     if predictions:
         return _predictions(store_location, as_json=as_json)

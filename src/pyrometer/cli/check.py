@@ -26,12 +26,12 @@ FALLBACK_REPORT = "pyrometer-report.html"
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--budget", type=DURATION, help="Time to spend on a workload, such as 20s.")
 @page_option
-@click.option("--try-compile", is_flag=True, help="Also try torch.compile where the program does not use it.")
+@click.option("--try-compile", is_flag=True, help="Also try torch.compile if the program does not use it.")
 @click.option(
     "--try",
     "try_rewrites",
     is_flag=True,
-    help="Also apply the rewrites in memory, and measure what they bring.",
+    help="Also apply the suggested rewrites in memory and measure their gain.",
 )
 @fail_on_option
 @full_option
@@ -52,8 +52,8 @@ def command(
 ) -> int:
     """Measure, observe and explain TARGET, and write a report.
 
-    A script runs as it would without us: its own stdout stays clean, and our summary goes to stderr. Its arguments
-    follow after --.
+    A script runs as it would without Pyrometer: its output and exit code are its own, and the summary goes to stderr.
+    Put its arguments after --.
     """
     with uncollected():
         from pyrometer.report.attaching import draw, with_sources

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @page_option
 @store_option
 def command(store: Store, *, a: str, b: str, as_json: bool, page: Path | None) -> None:
-    """Put two stored measurements side by side.
+    """Show two stored measurements side by side.
 
-    A and B are ids, beginnings of ids, or `last`. Runs of different machines or settings are refused. The ratio is
-    for display: a verdict needs `pyrometer bench A --vs B`, which runs both in turns.
+    A and B are ids, prefixes of ids, or `last`. Runs from different machines or settings are refused. The ratio is for
+    display only: for a verdict use `pyrometer bench A --vs B`, which runs both in turn.
     """
     from pyrometer.report.comparing import compare_stored
     from pyrometer.report.terminal import view

@@ -31,35 +31,35 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 @click.argument("target", metavar="TARGET | SCRIPT [-- ARGUMENTS] | LOG")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "--mode", type=click.Choice(MODES), help="Compile in this mode what does not compile by itself."
+    "--mode", type=click.Choice(MODES), help="Mode for programs that do not call torch.compile themselves."
 )
 @click.option(
     "--with",
     "extras",
     metavar="LIST",
     default="",
-    help="Also: deep (compile afresh, record fusions and passes), rewrites (try the advice in memory), modes (eager against every mode).",
+    help="Also run: deep (recompile, record fusions and passes), rewrites (try the advice in memory), modes (compare eager with every mode).",
 )
 @click.option(
     "--shapes",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="JSON lines of input shapes: recommend static, buckets or dynamic, with figures.",
+    help="JSON lines of input shapes: recommend static shapes, buckets or dynamic shapes, with measurements.",
 )
 @click.option(
     "--limit",
     metavar="NAME=N",
     multiple=True,
-    help="Exit with 1 above it: breaks=0,recompiles=2,compile=60s.",
+    help="Exit with 1 above this limit: breaks=0,recompiles=2,compile=60s.",
 )
 @click.option(
-    "--diff", metavar="RUN|FILE", help="Compare with a stored run, or a document that --json printed."
+    "--diff", metavar="RUN|FILE", help="Compare with a stored run, or with a file that --json printed."
 )
 @click.option(
     "--export",
     type=click.Path(path_type=Path, file_okay=False),
     help="Write graphs (SVG, DOT, text), code and a log for tlparse to this folder.",
 )
-@click.option("--no-source", is_flag=True, help="Leave source text and folders out of everything.")
+@click.option("--no-source", is_flag=True, help="Leave source code and folder names out of all output.")
 @click.option("--budget", type=DURATION, help="Time to spend on measuring, such as 20s.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @full_option
@@ -75,10 +75,10 @@ def command(
     full: bool,
     **flags: Any,
 ) -> int:
-    """Say what torch.compile does with TARGET: graphs, breaks, recompilations, guards, fusions, costs.
+    """Show what torch.compile does with TARGET: graphs, breaks, recompilations, guards, fusions, cost.
 
-    A TARGET that does not compile by itself is compiled. A SCRIPT runs unchanged, and only what it compiles is told.
-    LOG is a file or folder that TORCH_TRACE left.
+    A TARGET that does not call torch.compile is compiled. A SCRIPT runs unchanged; only what it compiles is reported.
+    LOG is a file or folder that TORCH_TRACE wrote.
     """
     from pyrometer.compiler.budget import check_budget
     from pyrometer.compiler.difference import diff_compile

@@ -10,7 +10,7 @@ from pyrometer.cli.printing import print_document, print_view
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(*, as_json: bool) -> None:
-    """Print the machine, versions and settings that results taken here and now would carry."""
+    """Print the machine, versions and settings that results taken now would be stored with."""
     from pyrometer.hardware.environment import read_environment
 
     environment = read_environment()

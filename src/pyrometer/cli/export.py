@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def command(store: Store, *, run: str, output: Path, force: bool) -> None:
     """Write a stored run to a file; the extension chooses the format.
 
-    RUN is an id, the beginning of one, or `last`.
+    RUN is an id, a prefix of one, or `last`.
     """
     if output.suffix.lower() not in FORMATS:
         raise InputError(

@@ -22,7 +22,7 @@ fail_on_option = click.option(
     "--fail-on",
     multiple=True,
     metavar="error|warning|CODE…",
-    help="Exit with 1 if such a finding stands, such as warning, or PYR101,PYR5.",
+    help="Exit with 1 if there is such a finding: warning, or PYR101,PYR5.",
 )
 
 

@@ -17,36 +17,49 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command()
 @click.argument("paths", nargs=-1, type=click.UNPROCESSED, metavar="PATH... | -")
 @click.option(
-    "--select", multiple=True, metavar="RULES", help="Only these: codes, names, beginnings of codes."
+    "--select",
+    multiple=True,
+    metavar="RULES",
+    help="Check only these rules: codes, names or prefixes of codes.",
 )
-@click.option("--extend-select", multiple=True, metavar="RULES", help="These as well.")
+@click.option("--extend-select", multiple=True, metavar="RULES", help="Check these rules as well.")
 @click.option(
     "--ignore",
     "--extend-ignore",
     multiple=True,
     metavar="RULES",
-    help="Not these, nor what the settings ignore.",
+    help="Skip these rules, besides those that the settings ignore.",
 )
 @click.option(
-    "--exclude", multiple=True, metavar="PATTERNS", help="Not these paths, nor what the settings exclude."
+    "--exclude",
+    multiple=True,
+    metavar="PATTERNS",
+    help="Skip these paths, besides those that the settings exclude.",
 )
 @click.option(
     "--config",
     multiple=True,
     metavar="FILE|KEY=VALUE",
-    help="Settings of this file; or one setting, as in TOML.",
+    help="Read settings from this file, or set one as in TOML.",
 )
-@click.option("--isolated", is_flag=True, help="Read no file of settings.")
-@click.option("--stdin-filename", metavar="FILE", help="The name of the text on stdin.")
-@click.option("--fix", is_flag=True, help="Apply the fixes that change no result.")
-@click.option("--fix-only", is_flag=True, help="Apply them, and tell nothing of what is left.")
-@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="With --fix or --diff: all other fixes as well.")
-@click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
+@click.option("--isolated", is_flag=True, help="Ignore all settings files.")
+@click.option("--stdin-filename", metavar="FILE", help="File name to assume for stdin.")
+@click.option("--fix", is_flag=True, help="Apply fixes that do not change results.")
+@click.option("--fix-only", is_flag=True, help="Apply fixes without reporting what is left.")
 @click.option(
-    "--add-ignores", "reason", metavar="REASON", help="Write comments that ignore what is found now."
+    "--unsafe-fixes",
+    "unsafe",
+    is_flag=True,
+    help="With --fix or --diff: include fixes that may change results.",
 )
-@click.option("--baseline", type=_FILE, help="Tell only what this file does not know.")
-@click.option("--update-baseline", "update", is_flag=True, help="Write what is found now to the baseline.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, without changing it.")
+@click.option(
+    "--add-ignores", "reason", metavar="REASON", help="Add comments that suppress today's findings."
+)
+@click.option("--baseline", type=_FILE, help="Report only findings that are not in this file.")
+@click.option(
+    "--update-baseline", "update", is_flag=True, help="Write today's findings to the baseline file."
+)
 @click.option(
     "--output-format",
     "--format",
@@ -54,21 +67,23 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="Form of the findings; concise is another name of text.",
+    help="Output format; concise is an alias of text.",
 )
 @click.option("--json", "form", flag_value="json", help="The same as --output-format json.")
-@click.option("--statistics", is_flag=True, help="How often each rule fired, instead of the findings.")
+@click.option("--statistics", is_flag=True, help="Print how often each rule fired instead of the findings.")
 @click.option("--output", "-o", type=_FILE, help="Write the findings to this file.")
-@click.option("--quiet", "-q", is_flag=True, help="Findings and errors only: no summary, no notes.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 although there are findings.")
-@click.option("--show-files", is_flag=True, help="List the files that would be looked at.")
+@click.option(
+    "--quiet", "-q", is_flag=True, help="Print findings and errors only, without summary and notes."
+)
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+@click.option("--show-files", is_flag=True, help="List the files that would be checked.")
 @click.option("--watch", "-w", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("--lsp", is_flag=True, help="Serve an editor over stdin and stdout; needs pyrometer[lsp].")
 def command(**flags: Any) -> int:
-    """Find what makes PyTorch code slow or wrong in its text: files, notebooks, folders, patterns; - reads stdin.
+    """Find slow or wrong PyTorch code in files, notebooks, folders and glob patterns; - reads stdin.
 
-    Exit code 0: nothing found; 1: findings; 2: a wrong call, or a file or rule that failed. Settings stand in
-    [tool.pyrometer.rules] of pyproject.toml; `# pyrometer: ignore[PYR101] reason` and `# noqa: PYR101` ignore a finding.
+    Exit code 0: nothing found; 1: findings; 2: wrong usage, or a file or rule failed. Settings are in
+    [tool.pyrometer.rules] of pyproject.toml; `# pyrometer: ignore[PYR101] reason` and `# noqa: PYR101` suppress a finding.
     """
     asked = LintFlags(**flags)
     asked.refuse_conflicts()

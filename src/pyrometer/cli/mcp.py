@@ -14,13 +14,13 @@ from pyrometer.errors import ExitCode, UsageError
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path(),
-    help="Folder that the verbs run in, and whose files alone may be named.  [default: this one]",
+    help="Folder that the verbs run in; files outside of it are refused.  [default: this one]",
 )
 def command(*, root: Path) -> int:
-    """Serve the verbs to a coding assistant over stdin and stdout, by the Model Context Protocol.
+    """Serve the verbs to a coding assistant over stdin and stdout (Model Context Protocol).
 
-    check, bench, trace, compile, memory, lint, rule, show and compare are its tools. Each runs in a process of its own and
-    answers with the short answer and with the part of the JSON document that is asked for. Programs that are named are run.
+    check, bench, trace, compile, memory, lint, rule, show and compare are its tools. Each call runs
+    in its own process and returns the short answer, with any requested part of the JSON document. Named programs are run.
     """
     try:
         from pyrometer.cli.assistant import server

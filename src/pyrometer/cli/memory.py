@@ -27,23 +27,29 @@ if TYPE_CHECKING:
     "--leaks",
     type=click.IntRange(0),
     metavar="STEPS",
-    help="Watch so many steps for memory that stays; 0 watches none.  [default: 60]",
+    help="Watch this many steps for leaks; 0 turns it off.  [default: 60]",
 )
 @click.option(
     "--predict",
     metavar="LIST",
     multiple=True,
-    help="What if: batch=64,sequence=1024,amp=bfloat16,optimizer=SGD,checkpoint=2,device=cuda.",
+    help="Predict the peak with batch=64,sequence=1024,amp=bfloat16,optimizer=SGD,checkpoint=2,device=cuda.",
 )
 @click.option(
     "--fit", metavar="SIZES", help="Find the largest batch for these memory sizes, such as 24GiB,80GiB."
 )
 @click.option(
-    "--plan", type=BYTES, help="Choose modules to compute again so that training fits this memory; measured."
+    "--plan",
+    type=BYTES,
+    help="Choose modules to checkpoint so that training fits this size, and measure the cost.",
 )
-@click.option("--limit", metavar="NAME=N", multiple=True, help="Exit with 1 above it: peak=2GiB,growth=0.")
 @click.option(
-    "--diff", metavar="RUN|FILE", help="Compare with a stored run, what --json printed, or another snapshot."
+    "--limit", metavar="NAME=N", multiple=True, help="Exit with 1 above this limit: peak=2GiB,growth=0."
+)
+@click.option(
+    "--diff",
+    metavar="RUN|FILE",
+    help="Compare with a stored run, a file that --json printed, or another snapshot.",
 )
 @click.option("--budget", type=DURATION, help="Time to spend, such as 60s; without it, as long as it takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -60,10 +66,10 @@ def command(
     full: bool,
     **flags: Any,
 ) -> int:
-    """Say where the memory of TARGET goes: the ledger at the peak, what holds it, what stays, the largest batch that fits.
+    """Show where the memory of TARGET goes: what holds the peak, what leaks, the largest batch that fits.
 
-    A SCRIPT runs unchanged. SNAPSHOT is a file that torch.cuda.memory._dump_snapshot wrote: why memory ran out, how it
-    was fragmented, and which settings of the allocator would have helped.
+    A SCRIPT runs unchanged. SNAPSHOT is a file written by torch.cuda.memory._dump_snapshot; it shows why memory ran out,
+    how fragmented it was, and which allocator settings would have helped.
     """
     from pyrometer.report.attaching import with_sources
     from pyrometer.report.attachments import Attachments

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Never delete the newest N runs.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the newest N runs.")
 @click.option(
     "--older-than", type=DURATION, metavar="AGE", help="Delete only runs of at least this age, such as 30d."
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and leave it.")
+@click.option("--dry-run", is_flag=True, help="List what would be deleted without deleting it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_option
 def command(
@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """Delete old runs, and files that an interrupted write left behind.
 
-    With neither --keep nor --older-than only such leftovers go.
+    Without --keep and --older-than, only such leftovers are deleted.
     """
     from pyrometer.report.run_documents import PruneDocument
     from pyrometer.report.run_views import pruned_view

@@ -17,8 +17,10 @@ KINDS = ("audit", "bench", "calibration", "check", "compile", "matrix", "memory"
 
 
 @click.command()
-@click.option("--kind", type=click.Choice(KINDS), help="Only runs of this kind.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option("--kind", type=click.Choice(KINDS), help="List only runs of this kind.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="List at most this many."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_option
 def command(store: Store, *, kind: str | None, limit: int, as_json: bool) -> None:

@@ -158,7 +158,7 @@ def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--store` and `--no-store`; the verb gets `store_location`, which is `None` with `--no-store`."""
 
     @_store_flag
-    @click.option("--no-store", is_flag=True, help="Keep the result nowhere.")
+    @click.option("--no-store", is_flag=True, help="Do not store the result.")
     @functools.wraps(verb)
     def storing(*, store: str | None, no_store: bool, **flags: Any) -> Any:
         if store is not None and no_store:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 @page_option
 @store_option
 def command(store: Store, *, run: str, as_json: bool, markdown: bool, page: Path | None) -> None:
-    """Look at a stored run again.
+    """Print a stored run again.
 
-    RUN is an id, the beginning of one, or `last`.
+    RUN is an id, a prefix of one, or `last`.
     """
     if as_json + markdown + (page is not None) > 1:
         raise UsageError("--json, --markdown and --html exclude each other; give one")

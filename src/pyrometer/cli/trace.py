@@ -42,14 +42,14 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
 @click.option(
     "--diff/--diff-anyway",
     default=None,
-    help="Compare two files: what changed from the first to the second; anyway: also of different programs.",
+    help="Show what changed from the first file to the second; --diff-anyway also for different programs.",
 )
 @click.option("--sql", metavar="QUERY", help="Answer a query over events, ops, kernels, steps, …")
 @click.option(
     "--what-if",
     "change",
     metavar="CHANGE",
-    help="Predict the gain if a part were faster or free: kernel:gemm=2, sync, data, op:aten::sort, …",
+    help="Predict the gain from making a part faster or free: kernel:gemm=2, sync, data, op:aten::sort, …",
 )
 @click.option(
     "--export",
@@ -78,10 +78,10 @@ def command(
     steps: int,
     full: bool,
 ) -> int:
-    """Say where the time goes: in trace files of one or many ranks, or in TARGET, captured now.
+    """Show where the time goes, in trace files of one or many ranks or in a new capture of TARGET.
 
-    Files may be plain, gzip or zstd, of any age and vendor, also damaged. A capture is stored, its trace file is kept
-    with --export.
+    Files may be plain, gzip or zstd, from any version and vendor, and even damaged. A capture is stored; --export also
+    writes its trace file.
     """
     if diff is not None and (attach is not None or (inputs and _is_program(inputs[0]))):
         raise UsageError("--diff compares two trace files; capture both first, with --export")

@@ -21,17 +21,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 takes any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 picks a free one.")
 @click.option(
     "--open/--no-open", "opens", default=None, help="Open a browser.  [default: where there is one]"
 )
-@click.option("--allow-remote", is_flag=True, help="Let other machines in too: anyone who knows the token.")
+@click.option(
+    "--allow-remote",
+    is_flag=True,
+    help="Accept connections from other machines; whoever has the token gets in.",
+)
 @store_place
 def command(*, store_location: str, host: str, port: int, opens: bool | None, allow_remote: bool) -> int:
-    """Look at the stored runs, and at those that are going on, in a browser; Ctrl-C ends it.
+    """Browse stored and running measurements; stop with Ctrl-C.
 
-    Nothing can be changed there. The address holds a token without which nobody is answered, and only this machine is
-    listened to.
+    The dashboard is read-only. Its address holds a token, which every request needs, and only this machine can connect.
     """
     folder = Path(store_location)
     if folder.exists() and not folder.is_dir():

@@ -15,8 +15,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.measure import Progress
 from pyrometer.bench.measurement import Measurement
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.evidence.options import silent
 from pyrometer.hardware.environment import Environment, read_environment

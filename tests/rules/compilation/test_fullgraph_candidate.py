@@ -40,7 +40,7 @@ def test_a_whole_graph_is_told_at_the_call_that_could_guard_it(ran, findings, so
     assert finding.where.line == program.line_of("torch.compile(")
     assert finding.severity == "info"
     assert finding.advice.rewrite.endswith("fullgraph=True)")
-    assert finding.message == "1 graph without a break, and fullgraph=True does not guard that"
+    assert finding.message == "1 graph without a break, but fullgraph=True does not enforce it"
 
 
 def test_the_rewrite_changes_no_result_and_makes_a_break_an_error(ran, findings):

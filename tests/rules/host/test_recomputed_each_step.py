@@ -47,7 +47,7 @@ def case(host: HostProfile | None = None, **changes: Any) -> Case:
 def test_it_is_told_with_what_was_measured(only: Any) -> None:
     finding = only(CODE, case())
     assert finding.message.startswith(
-        "`table` is given and returns the same values in each step, 2 times in each: without it"
+        "`table` gets and returns the same values in each step, 2 times in each: without it"
     )
     gain = finding.advice.gain
     assert (gain.ratio_low, gain.ratio_high, gain.measured) == (0.45, 0.55, True)

@@ -38,7 +38,7 @@ def test_one_finding_tells_all_reservations_the_gravest_first(
     measurement = measured(steady=False, warnings=[BUSY, TAIL, NOT_STEADY])
     (finding,) = findings("PYR010", Case(target="a", measurement=measurement))
     assert finding.severity == "warning"
-    assert finding.message.startswith("no steady state within 30 steps (1 more reservation); ")
+    assert finding.message.startswith("no steady state within 30 steps (1 more caveat); ")
     assert finding.links == ["/measurement/warnings/2", "/measurement/warnings/0"]
     assert (
         finding.advice.text == "Run with a larger budget; other processes kept 1.5 of 2 CPUs busy: stop them."
@@ -65,7 +65,7 @@ def test_how_well_the_median_is_known_is_said_once(
     wide = caveat(CaveatCode.WIDE_INTERVAL, "the median is known to ±20 % only", "measure longer", 60.0)
     measurement = measured(ci_low_s=0.008, ci_high_s=0.012, warnings=[wide])
     (finding,) = findings("PYR010", Case(target="a", measurement=measurement))
-    assert finding.message == "the median is known to ±20 % only; smaller gains cannot be told from chance"
+    assert finding.message == "the median is known to ±20 % only; smaller gains are within noise"
 
 
 def first_call_only(measured: Callable[..., Any]) -> Any:

@@ -75,7 +75,7 @@ def test_what_was_measured_decides_whether_the_rest_can_be_believed(
 
 def test_one_sample_does_not_make_the_median_known() -> None:
     step = answers(Case(target="t", measurement=measured(num_samples=1)))["sound"]
-    assert "a single sample does not tell how far it is off" in step.answer
+    assert "a single sample has no spread" in step.answer
     assert "±" not in step.answer
 
 

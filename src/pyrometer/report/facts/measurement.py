@@ -224,8 +224,8 @@ def mending(measurement: Measurement) -> Caveat | None:
         return None
     said = caveat(
         CaveatCode.FAILED,
-        f"{measurement.failure}; the figures are of the steps before",
-        "mend the program, then measure again",
+        f"{measurement.failure}; the figures cover the steps before it",
+        "fix the program, then measure again",
     )
     return next(
         (warning for warning in measurement.warnings if warning.code == CaveatCode.FAILED.value), said

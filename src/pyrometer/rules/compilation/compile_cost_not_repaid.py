@@ -1,4 +1,4 @@
-"""Compiling takes longer than it spares over the run.
+"""Compiling takes longer than it saves over the run.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""Settings for looking for errors in compiled code, or in gradients, are left on.
+"""Debugging settings of the compiler or of autograd are left on.
 
 ## What it does
 

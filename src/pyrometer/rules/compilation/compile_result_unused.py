@@ -1,4 +1,4 @@
-"""What torch.compile returns is thrown away, so that nothing is compiled.
+"""The result of torch.compile is discarded, so nothing is compiled.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""A model is compiled or traced anew in every step.
+"""A model is compiled or traced again in every step.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""The compiled program computes something else than the eager one.
+"""The compiled program and the eager one give different results.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""Sizes are left open in compiled code although only a few of them occur.
+"""Code is compiled for dynamic shapes although only a few sizes occur.
 
 ## What it does
 
@@ -107,8 +107,8 @@ def explain(case: Case) -> Iterator[Finding]:
             continue
         module, call = loader
         yield RULE.finding(
-            message=f"Batches of {max(sizes)} and a last one of {min(sizes)}: the smaller one made torch compile again for "
-            f"{format_seconds(group.compile_s)}, for any batch size",
+            message=f"Batches of {max(sizes)} and a last one of {min(sizes)}: the smaller one triggered a recompilation for "
+            f"any batch size, which took {format_seconds(group.compile_s)}",
             where=Place(file=module.path, line=call.lineno),
             evidence={
                 "batch_size": max(sizes),

@@ -1,4 +1,4 @@
-"""torch.compile gave a function up, so that it runs eagerly although it is called in compiled code.
+"""torch.compile skips a function, which therefore runs eagerly inside compiled code.
 
 ## What it does
 
@@ -84,7 +84,7 @@ def explain(case: Case) -> Iterator[Finding]:
         at = f" at line {cause.line}" if cause is not None else ""
         lost = f" with {counted(skip.lost_ops, 'operation')}" if skip.lost_ops else ""
         yield RULE.finding(
-            message=f"{skip.function}{lost} {'would run' if would else 'runs'} eagerly, torch.compile gave it up{at}: {skip.reason}",
+            message=f"{skip.function}{lost} {'would run' if would else 'runs'} eagerly because torch.compile skips it{at}: {skip.reason}",
             severity="info" if would else "warning",
             where=Place(file=skip.file, line=skip.line, function=skip.function),
             evidence={

@@ -1,4 +1,4 @@
-"""The program compiles to whole graphs, and nothing guards that.
+"""The program compiles without graph breaks, but `fullgraph=True` does not enforce it.
 
 ## What it does
 
@@ -75,7 +75,7 @@ def explain(case: Case) -> Iterator[Finding]:
         if _says(call) or not (len(calls) == 1 or _was_compiled(call, report)):
             continue
         yield RULE.finding(
-            message=f"{counted(report.graphs, 'graph')} without a break, and fullgraph=True does not guard that",
+            message=f"{counted(report.graphs, 'graph')} without a break, but fullgraph=True does not enforce it",
             where=call.place,
             evidence={"graphs": report.graphs, "frames": report.frames, "recompiles": len(report.recompiles)},
             links=["/compiled/graphs"],

@@ -1,4 +1,4 @@
-"""A compiled function holds code that torch.compile cannot put into its graph.
+"""A compiled function contains code that breaks its graph.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""A compiled function is compiled again because the dtype, device, layout or gradient mode of its input changes.
+"""A compiled function recompiles because the dtype, device, layout or gradient mode of its input changes.
 
 ## What it does
 

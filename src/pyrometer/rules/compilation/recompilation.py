@@ -1,4 +1,4 @@
-"""A compiled function is compiled again because an input changed.
+"""A compiled function recompiles because an input changed.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""A function was compiled so often that torch.compile gave it up: it runs eagerly, in silence.
+"""A function hit torch.compile's recompile limit and now silently runs eagerly.
 
 ## What it does
 

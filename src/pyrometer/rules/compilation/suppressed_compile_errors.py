@@ -1,4 +1,4 @@
-"""Errors of the compiler are suppressed: what fails to compile runs eagerly, and nobody hears of it.
+"""Compiler errors are suppressed: what fails to compile silently runs eagerly.
 
 ## What it does
 

@@ -156,7 +156,7 @@ def explain_trace(case: Case) -> Iterator[Finding]:
         return
     place = _slow_function(case) or Place()
     yield RULE.finding(
-        message=f"{format_percent(share)} of the traced time the step only waits for its data{_within(place)}",
+        message=f"the step waits for its data for {format_percent(share)} of the traced time{_within(place)}",
         where=place,
         scope="mechanism" if place.function else RULE.scope,
         evidence={"data_share": share, "num_steps": len(trace.steps)},

@@ -1,4 +1,4 @@
-"""A loader is made, or begun anew, in every round of a loop.
+"""A loader or its iterator is created in every iteration of a loop.
 
 ## What it does
 Finds `next(iter(loader))` in a loop that does not make the loader, and a DataLoader with workers that is made in every epoch from

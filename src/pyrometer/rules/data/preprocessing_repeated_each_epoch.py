@@ -1,4 +1,4 @@
-"""What is the same for every epoch is computed in every epoch.
+"""Preprocessing that gives the same result is repeated in every epoch.
 
 ## What it does
 Carries the advice of the sample profile, which fetches samples twice and compares. In source text it finds a training dataset whose

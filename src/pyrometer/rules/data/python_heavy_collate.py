@@ -101,7 +101,7 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     place = _collate_place(case)
     yield RULE.finding(
-        message=f"putting samples together takes {format_percent(share, 2)} of making a batch, "
+        message=f"collating samples takes {format_percent(share, 2)} of making a batch, "
         f"{format_seconds(collate_s)} per step",
         where=place,
         evidence={**facts(report, case), "collate_s": collate_s, "collate_share": share},

@@ -1,4 +1,4 @@
-"""Workers are started anew for every epoch.
+"""Workers are restarted in every epoch.
 
 ## What it does
 Finds a DataLoader with workers but without `persistent_workers` that is used in a loop over epochs, and carries the loader's own

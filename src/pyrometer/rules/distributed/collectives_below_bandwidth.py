@@ -1,4 +1,4 @@
-"""Collectives move data slower than the links can.
+"""Collectives move data more slowly than the links allow.
 
 ## What it does
 Takes the bus bandwidth of large messages while data really moves, that is of the rank that waited least, and compares it with the

@@ -1,4 +1,4 @@
-"""Ranks wait for communication that no computing hides.
+"""Ranks wait for communication that does not overlap with computation.
 
 ## What it does
 Reports the share of a rank's time in which a collective runs and nothing else does. With the traces of all ranks, what is waiting

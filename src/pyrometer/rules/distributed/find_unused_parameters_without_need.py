@@ -81,7 +81,7 @@ def explain(case: Case) -> Iterator[Finding]:
         if wrapper.settings.get("find_unused_parameters") is True:
             steps = counted(len(gradients.norms), "step")
             yield RULE.finding(
-                message=f"unused parameters are searched in each step, and all were used in each of {steps}",
+                message=f"DistributedDataParallel searches for unused parameters in each step, and all were used in each of {steps}",
                 where=Place(module=wrapper.path),
                 evidence={"num_steps": len(gradients.norms), "num_unused": 0},
                 links=[f"/program/wrappers/{index}", "/numerics/gradients"],

@@ -1,4 +1,4 @@
-"""Some ranks have more to compute than others.
+"""Work is unevenly distributed over the ranks.
 
 ## What it does
 Compares the time in which each rank's device computes, over the same steps of all ranks.

@@ -1,4 +1,4 @@
-"""Stages of a pipeline stand still.
+"""Stages of a pipeline are idle.
 
 ## What it does
 Finds pipelines by which ranks send to which, and compares the share of a step in which stages compute nothing with what the

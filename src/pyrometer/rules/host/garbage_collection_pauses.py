@@ -1,4 +1,4 @@
-"""Python collects garbage while the device has nothing to do.
+"""Python's garbage collector runs while the device is idle.
 
 ## What it does
 Adds up, in a trace with Python functions, the idle time in which the host was in Python's garbage collector: in calls of
@@ -76,7 +76,7 @@ def explain(case: Case) -> Iterator[Finding]:
     explicit = next((gap for gap in gaps if gap.host.name == "<built-in function collect>"), None)
     idle_of = "the device" if report.device_busy_ns else "the program"
     yield RULE.finding(
-        message=f"{idle_of} stands idle for {format_percent(share)} of the time while Python collects garbage",
+        message=f"{idle_of} is idle for {format_percent(share)} of the time while Python collects garbage",
         where=Place() if explicit is None else place_of(case, explicit.where),
         evidence={
             "pause_ns_per_step": round(paused / case.num_traced_steps),

@@ -1,4 +1,4 @@
-"""The step is made of very many tiny pieces of work.
+"""The step is launch-bound: it consists of very many tiny kernels or operators.
 
 ## What it does
 Counts kernels below 10 µs, or on a CPU operators that take little more than dispatch does on this machine (five times an operator

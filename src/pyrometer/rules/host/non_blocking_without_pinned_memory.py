@@ -1,4 +1,4 @@
-"""A copy is asked not to wait, but its memory is not pinned, so that it waits nevertheless.
+"""A `non_blocking` copy blocks, because its host memory is not pinned.
 
 ## What it does
 Finds `.to(device, non_blocking=True)` and `.cuda(non_blocking=True)` in code that runs once per step, in a file whose loaders

@@ -1,4 +1,4 @@
-"""An operator whose result is as large as the data says runs in every step.
+"""An operator with a data-dependent output size runs in every step.
 
 ## What it does
 Finds `nonzero`, `argwhere`, `unique`, `masked_select`, `bincount`, `torch.where` with one argument, and `repeat_interleave`

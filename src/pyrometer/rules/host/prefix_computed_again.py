@@ -1,4 +1,4 @@
-"""Each new token runs all tokens before it through the network again.
+"""Each new token recomputes all tokens before it: there is no KV cache.
 
 ## What it does
 Finds loops in which a tensor grows along a dimension other than the first by `torch.cat` with itself, what is added is computed from
@@ -116,7 +116,7 @@ def explain(case: Case) -> Iterator[Finding]:
             place = Place(file=module.path, line=prefix.loop.lineno, function=loop.where.function)
             most = removal(case.host, share, stays=STAYS)
             yield RULE.finding(
-                message=f"{often} computes all of `{prefix.name}` again{spoken(place)}, which takes "
+                message=f"{often} recomputes all of `{prefix.name}`{spoken(place)}, which takes "
                 f"{format_percent(share)} of the step",
                 where=place,
                 evidence={"share": share, "rounds": rounds, "grows_in_line": prefix.grown.lineno},

@@ -1,4 +1,4 @@
-"""A function is given and returns the same values in each step.
+"""A function gets and returns the same values in every step.
 
 ## What it does
 Finds functions and modules of the program's that were given the same arguments and returned the same results, bit by bit, in every
@@ -89,7 +89,7 @@ def explain(case: Case) -> Iterator[Finding]:
         name, saved = name_of(ceiling), 1 - ceiling.ratio
         times = "" if ceiling.calls_per_step <= 1 else f", {ceiling.calls_per_step:.3g} times in each"
         yield RULE.finding(
-            message=f"{name} is given and returns the same values in each step{times}: "
+            message=f"{name} gets and returns the same values in each step{times}: "
             f"without it a step takes {format_percent(saved)} less",
             where=place_of(case, ceiling.where, line=_line(case, ceiling)),
             evidence={

@@ -1,4 +1,4 @@
-"""Each step turns objects into bytes or copies them whole: saving, pickling, JSON, `deepcopy`.
+"""Each step serialises or deep-copies objects: saving, pickling, JSON, `deepcopy`.
 
 ## What it does
 Adds up what the user's lines spend in `torch.save`, `pickle`, `json` and `copy`, by samples of the host's time, and speaks where

@@ -1,4 +1,4 @@
-"""A table or mask that depends on sizes and constants alone is computed anew in every step.
+"""A table or mask that depends only on sizes and constants is recomputed in every step.
 
 ## What it does
 Finds statements in code that runs once per step which work on tensors, and whose operands are sizes, constants, settings and buffers:
@@ -95,7 +95,7 @@ def explain(case: Case) -> Iterator[Finding]:
     module = module_of(dearest.where.file, case.modules)
     text = "" if module is None else one_line(module.lines[(dearest.where.line or 1) - 1].strip())
     yield RULE.finding(
-        message=f"the same tensors are computed anew in each step{spoken(place)} and takes {format_percent(share)} of it, "
+        message=f"the same tensors are recomputed in each step{spoken(place)}, which takes {format_percent(share)} of it, "
         f"most in `{text}`",
         where=place,
         evidence={"share": share, "lines": [line.where.text for line, _ in spent[:MOST_LINES]]},

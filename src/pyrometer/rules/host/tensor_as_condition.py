@@ -1,4 +1,4 @@
-"""Python asks whether a tensor is true, in every step.
+"""A Python condition depends on the value of a tensor, in every step.
 
 ## What it does
 Finds tensors in `if`, `while`, `assert`, `and`, `or`, `not`, `bool(t)`, `x in t`, `max(t, u)`, and `torch.equal` or

@@ -1,4 +1,4 @@
-"""A copy to the host that does not wait is read before it has arrived.
+"""A `non_blocking` copy to the host is read before it has finished.
 
 ## What it does
 Finds `y = x.to("cpu", non_blocking=True)` where `y` is read (`.numpy()`, `.tolist()`, `.item()`, `float(y)`, `print(y)`) with

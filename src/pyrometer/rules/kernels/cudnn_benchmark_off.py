@@ -1,4 +1,4 @@
-"""Convolutions of fixed shapes run with the algorithm that cuDNN guesses.
+"""Convolutions of fixed shapes run without cuDNN autotuning.
 
 ## What it does
 Finds programs on a GPU whose convolutions take a good part of the time with the same shapes in every step, while

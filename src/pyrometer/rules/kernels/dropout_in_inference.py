@@ -196,7 +196,7 @@ def explain(case: Case) -> Iterator[Finding]:
         method = "3.4 µs per call, as measured on one core"
         yield RULE.finding(
             severity="info",
-            message=f"{counted(len(modules), 'dropout')} that are switched off are called all the same, for about "
+            message=f"{counted(len(modules), 'dropout')} that are switched off are still called, for about "
             f"{format_percent(share, 2)} of the time.",
             where=place,
             evidence={"modules": [module.path for module in modules[:20]], "share": share},

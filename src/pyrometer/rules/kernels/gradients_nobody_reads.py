@@ -73,7 +73,7 @@ def explain(case: Case) -> Iterator[Finding]:
             continue
         place = place_of(case, fact.where)
         yield RULE.finding(
-            message=f"the backward pass{spoken(place)} computes gradients{_whose(fact)} that are gone before anything reads them: "
+            message=f"the backward pass{spoken(place)} computes gradients{_whose(fact)} that are freed before anything reads them: "
             f"{', '.join(fact.operators[:2])} take {format_percent(share)} of the step for that",
             where=place,
             evidence={

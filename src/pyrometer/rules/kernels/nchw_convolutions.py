@@ -1,4 +1,4 @@
-"""Convolutions run in the layout that their library has to convert.
+"""Convolutions run in NCHW layout, which the library has to convert.
 
 ## What it does
 Finds convolutions over images in contiguous (NCHW) layout that take a good part of the step: on a GPU where a trace shows the
@@ -6,8 +6,8 @@ kernels that convert the layout back and forth, on a CPU in eager inference wher
 of the time.
 
 ## Why it costs
-Tensor cores and oneDNN work on channels that lie side by side in memory. With NCHW the library converts inputs and outputs of
-each convolution. On one CPU core a small ResNet took 0.61 to 0.73 of the time in channels_last, whole; a single convolution 0.8
+Tensor cores and oneDNN need the channels of a pixel to be contiguous (NHWC). With NCHW the library converts the inputs and
+outputs of each convolution. On one CPU core a small ResNet took 0.61 to 0.73 of the time in channels_last, whole; a single convolution 0.8
 to 0.95, and one with 3 channels 4 times as long.
 
 ## Example

@@ -1,4 +1,4 @@
-"""A large tensor is read across its memory.
+"""A large tensor is read in a non-contiguous order.
 
 ## What it does
 Finds, in one observed step, elementwise functions that walk along their result in memory and thereby jump through an operand of

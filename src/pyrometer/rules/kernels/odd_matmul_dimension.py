@@ -1,4 +1,4 @@
-"""A dimension of a matrix product is no multiple of what tensor cores take.
+"""A dimension of a matrix product is not a multiple of the tensor cores' tile size.
 
 ## What it does
 Finds, in a trace of a GPU, matrix products in 8-bit types, 16-bit types or TF32 with a size that lies innermost in memory and is

@@ -1,4 +1,4 @@
-"""Weights are computed anew in each call, though nothing trains them.
+"""Parametrised weights are recomputed in every call, although nothing trains them.
 
 ## What it does
 Adds up the time of the modules that `torch.nn.utils.parametrize` puts before a weight (orthogonal, spectral and weight norm, and those
@@ -94,7 +94,7 @@ def explain(case: Case) -> Iterator[Finding]:
     place = _registered_at(case)
     weights = counted(len(lists), "weight") if lists else "weights"
     yield RULE.finding(
-        message=f"computing {weights} anew from parametrisations takes {format_percent(share)} of an inference; "
+        message=f"recomputing {weights} from parametrisations takes {format_percent(share)} of an inference; "
         f"they are registered{spoken(place) or ' in the model'}",
         where=place,
         evidence={"share": share, "modules": [module.module for module in lists[:20]]},

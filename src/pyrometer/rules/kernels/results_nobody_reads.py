@@ -65,7 +65,7 @@ def explain(case: Case) -> Iterator[Finding]:
             continue
         place = place_of(case, fact.where, op=fact.operators[0])
         yield RULE.finding(
-            message=f"what {', '.join(fact.operators[:2])} compute{'s' if len(fact.operators) == 1 else ''}{spoken(place)} is gone before anything "
+            message=f"what {', '.join(fact.operators[:2])} compute{'s' if len(fact.operators) == 1 else ''}{spoken(place)} is freed before anything "
             f"reads it, in each of {flow.num_steps - 1} steps, and takes {format_percent(share)} of the step",
             where=place,
             evidence={"share": share, "operators": fact.operators, "num_steps": flow.num_steps},

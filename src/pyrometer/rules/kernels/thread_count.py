@@ -1,4 +1,4 @@
-"""The number of threads does not fit the processors that there are.
+"""The number of threads does not match the available processors.
 
 ## What it does
 Compares torch's intra-op threads with the processors that this process may use, by affinity and control group: more threads than

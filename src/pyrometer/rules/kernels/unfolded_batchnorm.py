@@ -1,4 +1,4 @@
-"""Batch norm after a convolution is computed in inference instead of folded into its weights.
+"""Batch norm is not folded into the weights of its convolution for inference.
 
 ## What it does
 Finds, in one observed step of an inference, batch norms in eval mode that take the output of a convolution or linear layer which

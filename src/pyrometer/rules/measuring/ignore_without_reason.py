@@ -1,4 +1,4 @@
-"""A comment ignores a rule and does not say why.
+"""A comment suppresses a rule without a reason.
 
 ## What it does
 

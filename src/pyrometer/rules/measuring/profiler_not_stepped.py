@@ -1,4 +1,4 @@
-"""A profiler has a schedule, but is never told that a step has ended.
+"""A profiler has a schedule, but `step()` is never called.
 
 ## What it does
 Finds `torch.profiler.profile(schedule=...)` whose block neither calls `step()` of it nor hands it on.

@@ -1,4 +1,4 @@
-"""The profiler makes the step much slower than it is.
+"""The profiler distorts the step: it makes it much slower.
 
 ## What it does
 Compares traced with untraced steps of the same run, where a part of the step is short enough for the profiler to show: a

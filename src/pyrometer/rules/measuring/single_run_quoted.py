@@ -1,4 +1,4 @@
-"""A single run is quoted as the time.
+"""A single run is reported as the step time.
 
 ## What it does
 Finds one call of a model between two readings of the clock, with no loop around or within, whose difference is printed or logged.

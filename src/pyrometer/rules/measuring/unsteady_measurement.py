@@ -1,4 +1,4 @@
-"""The measurement is not steady enough to judge a change by.
+"""The measurement is too noisy to judge a change.
 
 ## What it does
 Reads the reservations that the measurement made about itself: no steady state, drift, few samples, a wide interval, compilation while it
@@ -76,7 +76,7 @@ HARMLESS = frozenset({"tail_unbounded", "batched", "autocorrelated", "memory_gro
 
 @RULE.in_evidence("measurement")
 def explain(case: Case) -> Iterator[Finding]:
-    """All that limits the trust in the step time, the gravest first."""
+    """The caveats of the step time, the most serious first."""
     measured = case.measurement
     if measured is None or measured.failure is not None:
         return
@@ -117,14 +117,14 @@ def half_width(measured: Measurement) -> float | None:
 def _message(caveats: list[Caveat], half: float | None) -> str:
     """The gravest reservation, and how well the median is known, once."""
     if half is None:
-        known = "a single sample does not tell how far it is off"
+        known = "a single sample has no spread"
     else:
-        known = "smaller gains cannot be told from chance"
+        known = "smaller gains are within noise"
         if not caveats or caveats[0].code != CaveatCode.WIDE_INTERVAL.value:
             known = f"the median is known to ±{format_percent(half, 2)}, and {known}"
     if not caveats:
         return known
-    more = f" ({counted(len(caveats) - 1, 'more reservation')})" if len(caveats) > 1 else ""
+    more = f" ({counted(len(caveats) - 1, 'more caveat')})" if len(caveats) > 1 else ""
     return f"{caveats[0].message}{more}; {known}"
 
 

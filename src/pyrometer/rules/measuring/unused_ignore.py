@@ -1,4 +1,4 @@
-"""A comment ignores a rule that finds nothing there.
+"""A comment suppresses a rule that finds nothing on that line.
 
 ## What it does
 

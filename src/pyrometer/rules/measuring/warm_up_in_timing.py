@@ -1,4 +1,4 @@
-"""The first calls of a model are timed as if they were typical.
+"""The first calls of a model are timed as if they were steady state.
 
 ## What it does
 Finds a model that is made or compiled, and whose first call stands between two readings of the clock, with none before them in the same

@@ -1,4 +1,4 @@
-"""The allocator's cache is given back in every step.
+"""The allocator's cache is emptied in every step.
 
 ## What it does
 Finds `torch.cuda.empty_cache()` and its kin in hot loops, and in a trace the time that the calls take. Once per epoch,

@@ -1,4 +1,4 @@
-"""Autograd records what trains nothing.
+"""Autograd records a graph for parameters that are not trained.
 
 ## What it does
 Reads the rehearsed advice of a training: parameters that want gradients although no optimizer updates them, and batches
@@ -77,8 +77,8 @@ def explain(case: Case) -> Iterator[Finding]:
             case,
             given,
             "without it",
-            message=f"Autograd records what trains nothing: {format_bytes(given.advice.saves_bytes)} of the peak of "
-            f"{format_bytes(memory.peak_bytes)} are for it",
+            message=f"Autograd records a graph that no training needs, which takes {format_bytes(given.advice.saves_bytes)} of the "
+            f"peak of {format_bytes(memory.peak_bytes)}",
             confidence="medium",
             resource="peak:gradients",
         )

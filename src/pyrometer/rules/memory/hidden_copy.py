@@ -142,7 +142,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
             case,
             given,
             "without the copies",
-            message=f"Copies that nothing needs hold {format_bytes(given.advice.saves_bytes)} of the peak of "
+            message=f"Unnecessary copies hold {format_bytes(given.advice.saves_bytes)} of the peak of "
             f"{format_bytes(memory.peak_bytes)}",
             confidence="high",
             resource=f"copy:{given.place.file}:{given.place.line}",

@@ -1,4 +1,4 @@
-"""A result is written beside an operand that nothing reads again.
+"""A result gets new memory although an operand that nothing reads again could hold it.
 
 ## What it does
 Carries the rehearsed advice of the memory profile: operators of which nothing reads the operand again and nothing was
@@ -150,7 +150,7 @@ def explain(case: Case) -> Iterator[Finding]:
             given,
             "in place",
             severity="warning" if short else RULE.severity,
-            message=f"Results stand beside operands that nothing reads again: {format_bytes(given.advice.saves_bytes)} of the peak of "
+            message=f"Results get new memory beside operands that are not read again: {format_bytes(given.advice.saves_bytes)} of the peak of "
             f"{format_bytes(memory.peak_bytes)}",
             confidence="high",
             resource="peak:temporaries",

@@ -1,4 +1,4 @@
-"""Tensors that nothing reads any more are still held when memory is at its peak.
+"""Tensors that nothing reads any more are still alive at the memory peak.
 
 ## What it does
 Reads the recorded peak: which tensors are alive then although they were used for the last time before, and which local
@@ -78,7 +78,7 @@ def explain(case: Case) -> Iterator[Finding]:
             given,
             "with these lives ended at their last use",
             severity="warning" if is_short(case, case.limit(RULE, "short_share")) else RULE.severity,
-            message=f"Variables that nothing reads any more hold {format_bytes(given.advice.saves_bytes)} ({format_percent(share, 2)}) "
+            message=f"Variables that are not read again keep alive {format_bytes(given.advice.saves_bytes)} ({format_percent(share, 2)}) "
             f"of the peak of {format_bytes(memory.peak_bytes)}",
             evidence={
                 "peak_bytes": memory.peak_bytes,

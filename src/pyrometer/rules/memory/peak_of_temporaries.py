@@ -1,4 +1,4 @@
-"""Short-lived results make the peak of memory.
+"""Temporaries dominate the peak of memory.
 
 ## What it does
 Reads the ledger of the recorded peak and speaks where results that nothing needs any longer than the next operators, or

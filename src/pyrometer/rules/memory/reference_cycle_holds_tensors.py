@@ -1,4 +1,4 @@
-"""Tensors are part of a reference cycle, so they are not freed when they are let go.
+"""Tensors are part of a reference cycle, so they wait for the garbage collector to be freed.
 
 ## What it does
 Finds two cycles in source text: a hook whose function reads the tensor that it hangs on, and a `torch.autograd.Function`

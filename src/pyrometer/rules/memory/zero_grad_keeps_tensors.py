@@ -1,4 +1,4 @@
-"""Gradients are filled with zeros instead of being let go.
+"""Gradients are filled with zeros instead of being freed.
 
 ## What it does
 Finds `zero_grad(set_to_none=False)`. From the memory profile of a program with its own loop it finds gradients of one

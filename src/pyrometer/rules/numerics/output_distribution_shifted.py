@@ -83,7 +83,7 @@ def explain(case: Case) -> Iterator[Finding]:
         else []
     )
     yield RULE.finding(
-        message=f"in {shift.changed} the outputs are distributed otherwise than in {shift.reference}: {' and '.join(said)}",
+        message=f"in {shift.changed} the distribution of the outputs differs from {shift.reference}: {' and '.join(said)}",
         where=Place(),
         evidence={
             "quantile_shift_in_std": shift.quantile_shift,

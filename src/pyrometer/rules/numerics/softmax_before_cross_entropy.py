@@ -1,4 +1,4 @@
-"""Cross entropy is given probabilities instead of scores.
+"""Cross entropy gets probabilities instead of logits.
 
 ## What it does
 Finds `cross_entropy(softmax(x), target)` and `CrossEntropyLoss` on the result of a softmax, in the same file.

@@ -1,4 +1,4 @@
-"""A formula overflows, or has no slope, where an equivalent one is sound.
+"""A formula overflows or loses its gradient where an equivalent one is stable.
 
 ## What it does
 Finds `log(softmax(x))`, `log(sigmoid(x))`, `log(sum(exp(x)))`, `log(1 + exp(x))`, a softmax written with `exp` and without taking

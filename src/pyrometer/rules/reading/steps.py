@@ -81,7 +81,7 @@ def _belonging(key: str, findings: list[Finding]) -> list[Finding]:
 
 
 def sound(case: Case) -> ReadingStep:
-    """Whether the figures can be believed: a steady state, few reservations, a profiler that did not distort."""
+    """Whether the figures can be believed: a steady state, few caveats, a profiler that did not distort."""
     question = "Is the measurement itself sound?"
     measured, capture, trace = case.measurement, case.capture, case.trace
     if measured is None and trace is None:
@@ -91,13 +91,11 @@ def sound(case: Case) -> ReadingStep:
         bad = not measured.steady or not measured.complete
         look = bool(measured.warnings)
         width = (measured.ci_high_s - measured.ci_low_s) / measured.median_s / 2 if measured.median_s else 0.0
-        known = (
-            _known(width) if measured.num_samples > 1 else "a single sample does not tell how far it is off"
-        )
+        known = _known(width) if measured.num_samples > 1 else "a single sample has no spread"
         state = "steady" if measured.steady else "never steady"
         said.append(
             f"{state} after {counted(measured.warmup_steps, 'warm-up step')}, "
-            f"{known}, {counted(len(measured.warnings), 'reservation')}"
+            f"{known}, {counted(len(measured.warnings), 'caveat')}"
         )
     ratio = capture.overhead_ratio if capture is not None else None
     if ratio is not None:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.tuning.outcome import RecipeSummary, Tuning

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.bench.fresh import run_fresh
-from pyrometer.bench.measure import Progress
+from pyrometer.bench.stage import Progress
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record
