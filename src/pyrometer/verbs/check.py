@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyrometer.bench.measure import DEFAULT_BUDGET_S, Progress
+from pyrometer.bench.measure import DEFAULT_BUDGET_S
+from pyrometer.bench.stage import Progress
 from pyrometer.evidence.observe import observe
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.options import ObserveOptions, silent
