@@ -54,6 +54,7 @@ def _over_time(report: RankReport) -> Markup | None:
         columns,
         [trace_words.PART_SLOTS[name] for name in names],
         f"The same over time: {whole} from left to right",
+        1e-9 * report.span_ns,
     )
 
 

@@ -20,7 +20,7 @@ from pyrometer.report import kinds
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.charts.graphs import pictures
-from pyrometer.report.charts.shares import share_bar
+from pyrometer.report.charts.shares import colour_class, share_bar
 from pyrometer.report.documents import Document
 from pyrometer.report.drawings import drawn
 from pyrometer.report.excerpts import excerpts
@@ -121,6 +121,7 @@ def _template() -> jinja2.Template:
         "anchor": anchor,
         "assemble": assemble,
         "attributes": attributes,
+        "colour_class": colour_class,
         "counted": counted,
         "drawn": drawn,
         "exactness": lambda name: compile_breaks.EXACTNESS.get(name, name),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from pyrometer.report.answer import step
 from pyrometer.report.attachments import MOST_RANKS
 from pyrometer.report.chapters import findings
 from pyrometer.report.chapters.chapter import (
@@ -50,7 +53,7 @@ DIVIDED = "Times are scaled to the measured median; the profiler, under which th
 
 def tell(document: TraceDocument) -> Told:
     """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
-    answer = Answer(of_trace.headline(document), of_trace.subtitle(document))
+    answer = Answer(of_trace.headline(document), of_trace.subtitle(document), verdict=_verdict(document))
     told = [*findings.of_document(document), *machine(document.environment, "Recorded on")]
     told += findings.reading(document.diagnosis.reading)
     parts = of_trace.parts(document, most_ranks=MOST_RANKS)
@@ -71,6 +74,18 @@ def tell(document: TraceDocument) -> Told:
             told.append(Chapter(f"rank-{whose}", part.title, pages=" ".join(pages), rank=whose, place="part"))
         told += chapters
     return Told(answer, told + provenance(document, document.environment))
+
+
+def _verdict(document: TraceDocument) -> str:
+    """Who makes the others wait, else what bounds a step; of a comparison its own sentence."""
+    if document.diff is not None:
+        return document.diff.sentence
+    job = document.evidence.job
+    if job is not None and job.stragglers and job.stragglers[0].caused_wait_ns:
+        late = job.stragglers[0]
+        return f"Rank {late.rank} makes the others wait {trace_words.ns(late.caused_wait_ns)}"
+    lead = next(iter(of_trace.ordered_ranks(document)), None)
+    return "" if lead is None else step.verdict(msgspec.structs.replace(document.evidence, trace=lead))
 
 
 def split(report: RankReport, apart: str, measured: Shares | None = None) -> Chapter:
@@ -131,5 +146,6 @@ def _chapter(section: Section, report: RankReport | None, pages: str, rank: str 
 
 
 def _shares(report: RankReport) -> Shares:
-    shares = trace_words.part_shares(report.breakdown_ns, trace_words.typical_ns(report))
+    whole_ns = trace_words.typical_ns(report)
+    shares = step.apart(report, trace_words.part_shares(report.breakdown_ns, whole_ns), 1e-9 * whole_ns)
     return Shares(shares, "the traced time", in_all=of_rank.in_all(report))

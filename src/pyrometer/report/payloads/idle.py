@@ -39,7 +39,7 @@ DOING_SLOTS = {
     "runtime": 8,
     "operator": 4,
     "python": 9,
-    "annotation": 1,
+    "annotation": 11,
     "nothing": 5,
 }
 """What the host does, and its place in the palette: as in the breakdown where that tells the same."""

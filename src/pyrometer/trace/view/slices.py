@@ -14,6 +14,7 @@ from pyrometer.trace.naming.patterns import is_communication
 from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
 from pyrometer.trace.timing.placing import place_slices
 from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.view.passing import num_above, passing_frames
 from pyrometer.trace.view.record import COMMUNICATION
 
 
@@ -25,6 +26,7 @@ class Slices:
         pl.DataFrame
     )  # every slice of the trace: event, track (as drawn), lane, start_ns, end_ns, dur_ns, name, kind
     first: IntArray  # the first row that each drawn slice stands for
+    num_passing: int = 0  # frames that only pass their call on, and are left out
 
     @cached_property
     def num_events(self) -> IntArray:
@@ -102,6 +104,24 @@ def find_slices(trace: RankTrace, order: IntArray, limit: int) -> Slices:
         .sort("track", "lane", "start_ns", maintain_order=True)
     )
     if events.height <= limit:
-        return Slices(events, np.arange(events.height))
+        shown = _without_passing(trace, events)
+        return Slices(shown, np.arange(shown.height), events.height - shown.height)
     row = positions(events["event"].to_numpy(), trace.events.height)
     return Slices(events, np.sort(row[timeline(trace, limit=limit)["event"].to_numpy()]))
+
+
+def _without_passing(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
+    """The slices without frames that only pass a call on, what they call moved up; all where rows would overlap then."""
+    passing = passing_frames(trace)
+    if not passing.any():
+        return events
+    rows = events["event"].to_numpy()
+    lane = events["lane"].to_numpy() - num_above(row_numbers(trace.events["parent"]), passing)[rows]
+    shown = (
+        events.with_columns(lane=pl.Series(lane, dtype=pl.Int64))
+        .filter(pl.Series(~passing[rows]))
+        .sort("track", "lane", "start_ns", maintain_order=True)
+    )
+    beside = (pl.col("track") == pl.col("track").shift()) & (pl.col("lane") == pl.col("lane").shift())
+    overlap = beside & (pl.col("start_ns") < pl.col("end_ns").shift())
+    return events if shown.select(overlap.any()).item() else shown
