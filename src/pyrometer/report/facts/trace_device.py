@@ -14,6 +14,7 @@ from pyrometer.report.facts.trace_words import (
     OF_SPAN,
     ns,
     of_span,
+    per_step,
     place,
     short,
 )
@@ -164,7 +165,7 @@ def _launches(report: RankReport) -> Section | None:
     if found.device is not None and found.device.num_work:
         on = found.device
         facts.append(
-            Fact("launches per step", "–" if on.launches_per_step is None else f"{on.launches_per_step:,.4g}")
+            Fact("launches per step", per_step(on.launches_per_step))
         )
         if on.after_call is not None:
             facts.append(
@@ -176,7 +177,7 @@ def _launches(report: RankReport) -> Section | None:
     else:
         host = found.host
         facts.append(
-            Fact("operators per step", "–" if host.ops_per_step is None else f"{host.ops_per_step:,.4g}")
+            Fact("operators per step", per_step(host.ops_per_step))
         )
         if host.own is not None:
             facts.append(Fact("own time of an operator", ns(host.own.median_ns), "median"))

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.analysis.timeline import timeline
-from pyrometer.trace.kinds import CALLS, DEVICE_WORK, Kind, is_kind
-from pyrometer.trace.naming.patterns import is_communication
+from pyrometer.trace.kinds import CALLS, DEVICE_WORK, HOST, Kind, is_kind
+from pyrometer.trace.naming.patterns import is_communication, is_module
 from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
 from pyrometer.trace.timing.placing import place_slices
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.passing import num_above, passing_frames
-from pyrometer.trace.view.record import COMMUNICATION
+from pyrometer.trace.view.record import COMMUNICATION, MODULE
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ def find_slices(trace: RankTrace, order: IntArray, limit: int) -> Slices:
             pl.col("name").fill_null("(unnamed)"),
             pl.when(is_kind(Kind.KERNEL) & is_communication())
             .then(pl.lit(COMMUNICATION))
+            .when(pl.Series(mask_of(trace.events, is_module())[placed["event"].to_numpy()]))
+            .then(pl.lit(MODULE))
             .otherwise(pl.col("kind").cast(pl.String))
             .alias("kind"),
         )
@@ -116,7 +118,9 @@ def _without_passing(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
     if not passing.any():
         return events
     rows = events["event"].to_numpy()
-    lane = events["lane"].to_numpy() - num_above(row_numbers(trace.events["parent"]), passing)[rows]
+    on_host = mask_of(trace.events, is_kind(*HOST))
+    up = np.where(on_host, num_above(row_numbers(trace.events["parent"]), passing), 0)
+    lane = events["lane"].to_numpy() - up[rows]
     shown = (
         events.with_columns(lane=pl.Series(lane, dtype=pl.Int64))
         .filter(pl.Series(~passing[rows]))

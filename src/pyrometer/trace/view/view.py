@@ -73,6 +73,7 @@ def view_trace(trace: RankTrace, *, max_slices: int = MAX_SLICES) -> TraceView:
         launches=_launches(slices, trace),
         calls=_calls(calls, names, kinds),
         num_slices=slices.events.height,
+        num_passing=slices.num_passing,
         notice=_notice(slices),
     )
 
@@ -153,10 +154,8 @@ def _calls(calls: pl.DataFrame, names: Numbered, kinds: Numbered) -> CallColumns
 
 
 def _notice(slices: Slices) -> str | None:
-    """What was left out or merged, in figures: the longest slice that is not drawn by itself says from where on all are."""
+    """What was merged, in figures: the longest slice that is not drawn by itself says from where on all are."""
     merged = np.repeat(slices.num_events > 1, slices.num_events)
-    if slices.num_passing:
-        return f"{slices.num_passing:,} Python frames that only pass their call on are left out; the flame graph can show them"
     if not merged.any():
         return None
     longest = int(slices.events["dur_ns"].to_numpy()[merged].max())
