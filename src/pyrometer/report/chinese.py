@@ -156,7 +156,7 @@ def _expression(english: str) -> str:
     return "".join(pieces)
 
 
-def sayings(page: str, more: Iterable[str] = ()) -> dict[str, str | None]:
+def sayings(page: str, more: Iterable[str] = ()) -> dict[str, str]:
     """What of a page is known in Chinese, by its English: texts of elements, and others that its script draws.
 
     Args:
@@ -170,7 +170,7 @@ def sayings(page: str, more: Iterable[str] = ()) -> dict[str, str | None]:
     found = {}
     for text in dict.fromkeys((*reader.texts, *more)):
         said = chinese(text) if re.search("[A-Za-z]{2}", text) else None
-        if said not in {None, text} and (text in own or text not in _words()):  # the interface has its words already
+        if said is not None and said != text and (text in own or text not in _words()):  # the interface has its words already
             found[text] = said
     return found
 
