@@ -56,7 +56,9 @@ STATUS: tuple[tuple[type[PyrometerError], int, str], ...] = (
 )
 
 
-def answering(handler: Callable[Concatenate[P, Request, Q], Response]) -> Callable[Concatenate[P, Request, Q], Response]:
+def answering(
+    handler: Callable[Concatenate[P, Request, Q], Response],
+) -> Callable[Concatenate[P, Request, Q], Response]:
     """Make a handler say in a sentence what went wrong; nothing that it raises leaves it."""
 
     @functools.wraps(handler)

@@ -26,7 +26,6 @@ from pyrometer.store.marks import pin_baseline, set_note
 from pyrometer.store.run import Run, RunSummary
 from pyrometer.store.running import Running
 
-
 MOST_SEVERAL = 12
 """Runs beside each other."""
 
@@ -89,15 +88,25 @@ class Pages:
     @answering
     def several(self, request: Request) -> Response:
         """`/several?run=…&run=…`: more than two runs beside each other, the baseline or the oldest first."""
-        runs = [self._runs.run(self._known(run_id).id) for run_id in dict.fromkeys(request.query_params.getlist("run"))]
+        runs = [
+            self._runs.run(self._known(run_id).id)
+            for run_id in dict.fromkeys(request.query_params.getlist("run"))
+        ]
         if not 2 <= len(runs) <= MOST_SEVERAL:
             raise InputError(f"{len(runs)} runs were chosen; choose 2 to {MOST_SEVERAL} in the list")
-        return as_page("several.html.j2", rows=beside(runs, self._runs.marks()), seen=self._runs.seen, marks=self._runs.marks())
+        return as_page(
+            "several.html.j2",
+            rows=beside(runs, self._runs.marks()),
+            seen=self._runs.seen,
+            marks=self._runs.marks(),
+        )
 
     @answering
     def note(self, request: Request) -> Response:
         """`/runs/<id>/note`: what people say of a run, to be changed there."""
-        return as_page("note.html.j2", run=self._known(request.path_params["run_id"]), marks=self._runs.marks())
+        return as_page(
+            "note.html.j2", run=self._known(request.path_params["run_id"]), marks=self._runs.marks()
+        )
 
     async def write_note(self, request: Request) -> Response:
         """The same, sent as a form: its note, and whether it is the baseline of its target."""

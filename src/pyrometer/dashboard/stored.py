@@ -91,7 +91,9 @@ class StoredRuns:
         """
         having = {**self._index.with_codes(asked.q)}
         for word in asked.q.split():
-            noted = {run_id for run_id, note in self.marks().notes.items() if word.casefold() in note.casefold()}
+            noted = {
+                run_id for run_id, note in self.marks().notes.items() if word.casefold() in note.casefold()
+            }
             having[word.upper()] = having.get(word.upper(), frozenset()) | noted
         return self.listing().find(asked, number, having)
 
@@ -109,7 +111,11 @@ class StoredRuns:
         def look() -> Seen:
             run = self.run(run_id)
             diagnosis = run.document.get("diagnosis") or {}
-            codes = [str(one.get("code", "")) for one in diagnosis.get("findings") or [] if one.get("severity") != "info"]
+            codes = [
+                str(one.get("code", ""))
+                for one in diagnosis.get("findings") or []
+                if one.get("severity") != "info"
+            ]
             return Seen(list(dict.fromkeys(codes)), machine_words(run.environment))
 
         try:
@@ -123,7 +129,12 @@ class StoredRuns:
         for run in self.listing().runs:
             if run.median_s is not None:
                 newest.setdefault(run.target, run)
-        return shifts(list(newest.values()), lambda run: self._series(run).runs, self.marks().baselines, datetime.now(UTC))
+        return shifts(
+            list(newest.values()),
+            lambda run: self._series(run).runs,
+            self.marks().baselines,
+            datetime.now(UTC),
+        )
 
     def running(self) -> list[Running]:
         """The runs that are going on, the newest first."""

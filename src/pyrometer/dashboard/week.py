@@ -46,7 +46,9 @@ def shifts(
         past = series(run)
         before = _against(past, baselines.get(run.target), now) if past else None
         if before is not None and change_between(before, past[-1]) is not None:
-            found.append(Shift(run.target, past[-1].median_s / before.median_s, before.run_id, past[-1].run_id))
+            found.append(
+                Shift(run.target, past[-1].median_s / before.median_s, before.run_id, past[-1].run_id)
+            )
     return sorted(found, key=lambda shift: -shift.ratio)
 
 

@@ -54,7 +54,11 @@ def chinese(text: str) -> str | None:
     asides = text.split(ASIDE)
     if len(asides) > 1:
         said = [_sentence(part.strip()) for part in asides]
-        return None if all(one is None for one in said) else ASIDE.join(one or part for one, part in zip(said, asides, strict=True))
+        return (
+            None
+            if all(one is None for one in said)
+            else ASIDE.join(one or part for one, part in zip(said, asides, strict=True))
+        )
     return _sentence(text)
 
 
@@ -128,7 +132,9 @@ def _pairs() -> list[tuple[str, str]]:
 @cache
 def _words() -> Mapping[str, str]:
     """Sentences without slots, and the words of the interface."""
-    interface = dict(zip(*(msgspec.json.decode(asset(f"{name}.json")) for name in ("english", "chinese")), strict=True))
+    interface = dict(
+        zip(*(msgspec.json.decode(asset(f"{name}.json")) for name in ("english", "chinese")), strict=True)
+    )
     return {**interface, **{english: said for english, said in _pairs() if not SLOT.search(english)}}
 
 
@@ -149,7 +155,10 @@ def _expression(english: str) -> str:
     True
     """
     parts = SLOT.split(english)
-    pieces = [re.escape(part) if i % 2 == 0 else f"(?P<{part}>{FIGURE if part in FIGURES else ANYTHING})" for i, part in enumerate(parts)]
+    pieces = [
+        re.escape(part) if i % 2 == 0 else f"(?P<{part}>{FIGURE if part in FIGURES else ANYTHING})"
+        for i, part in enumerate(parts)
+    ]
     if parts[0][:1].isalpha():
         first = parts[0][0]
         pieces[0] = f"[{first.lower()}{first.upper()}]" + re.escape(parts[0][1:])
@@ -170,7 +179,9 @@ def sayings(page: str, more: Iterable[str] = ()) -> dict[str, str]:
     found = {}
     for text in dict.fromkeys((*reader.texts, *more)):
         said = chinese(text) if re.search("[A-Za-z]{2}", text) else None
-        if said is not None and said != text and (text in own or text not in _words()):  # the interface has its words already
+        if (
+            said is not None and said != text and (text in own or text not in _words())
+        ):  # the interface has its words already
             found[text] = said
     return found
 

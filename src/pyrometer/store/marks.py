@@ -66,7 +66,9 @@ def set_note(folder: Path, run_id: str, note: str) -> Marks:
         raise InputError(f"the note has {len(note)} characters; {LONGEST_NOTE} fit")
     with _WRITING:
         marks = read_marks(folder)
-        notes = {key: said for key, said in marks.notes.items() if key != run_id} | ({run_id: note} if note else {})
+        notes = {key: said for key, said in marks.notes.items() if key != run_id} | (
+            {run_id: note} if note else {}
+        )
         return _write(folder, msgspec.structs.replace(marks, notes=notes))
 
 
@@ -79,7 +81,9 @@ def pin_baseline(folder: Path, target: str, run_id: str | None) -> Marks:
     with _WRITING:
         marks = read_marks(folder)
         kept = {key: pinned for key, pinned in marks.baselines.items() if key != target}
-        return _write(folder, msgspec.structs.replace(marks, baselines=kept | ({target: run_id} if run_id else {})))
+        return _write(
+            folder, msgspec.structs.replace(marks, baselines=kept | ({target: run_id} if run_id else {}))
+        )
 
 
 def _write(folder: Path, marks: Marks) -> Marks:

@@ -118,7 +118,7 @@ def verdict(evidence: Evidence) -> str:
     if whole is None or found is None:
         return ""
     largest = max(whole.parts, key=lambda part: part.share or 0.0)
-    said = f"{BOUND_WORDS[found.bound]}: {{}} {percent(largest.share or 0.0)} of a step"
+    said = f"{BOUND_WORDS[found.bound]}: {{}} {percent(largest.share or 0.0)} of each step"
     takes = "take" if largest.name.endswith("s") else "takes"
     if largest.name == PART_NAMES["idle"]:
         return said.format("nothing was recorded for")

@@ -51,7 +51,10 @@ def pieces(row: RankRow) -> list[Piece]:
         took_s = scale * row.parts.get(name, 0)
         if name == "exposed_comm":
             waited_s = min(_waited_s(row), took_s)
-            found += [(WAITING, waited_s, f"phase-{slot} waiting"), (MOVING, took_s - waited_s, f"phase-{slot}")]
+            found += [
+                (WAITING, waited_s, f"phase-{slot} waiting"),
+                (MOVING, took_s - waited_s, f"phase-{slot}"),
+            ]
         else:
             found.append((PART_NAMES[name], took_s, f"phase-{slot}"))
     return [piece for piece in found if piece[1] > 0]
@@ -65,7 +68,12 @@ def _bar(number: int, row: RankRow, scale: Scale) -> list[Markup]:
     marks, start = [], 0.0
     for name, took_s, colour in pieces(row):
         title = tag("title", f"rank {row.rank}: {name} {format_seconds(took_s)}")
-        box = {"x": at(scale(start)), "width": at(scale(took_s)), "y": number * ROW_HEIGHT, "height": BAR_HEIGHT}
+        box = {
+            "x": at(scale(start)),
+            "width": at(scale(took_s)),
+            "y": number * ROW_HEIGHT,
+            "height": BAR_HEIGHT,
+        }
         marks.append(tag("rect", title, cls=f"segment {colour}", **box))
         start += took_s
     return marks

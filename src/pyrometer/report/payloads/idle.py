@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import MOST_RANKS, Attachments
-from pyrometer.report.documents import Document
 from pyrometer.report.charts.tree import label
+from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES, ns
 from pyrometer.report.payloads.block import Block, block_of
@@ -229,7 +229,9 @@ def _groups(idle: Idle) -> GroupColumns:
         num_gaps=[group.num_gaps for group in groups],
         after_short_ns=[group.after_short_ns for group in groups],
         such_as=[
-            ", ".join(f"{label(activity.name)} {ns(activity.total_ns)}" for activity in group.doing if activity.name)
+            ", ".join(
+                f"{label(activity.name)} {ns(activity.total_ns)}" for activity in group.doing if activity.name
+            )
             for group in groups
         ],
     )

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.naming.patterns import is_function, is_module
-from pyrometer.trace.rows import Mask, IntArray, mask_of, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 PASSING = 0.995
