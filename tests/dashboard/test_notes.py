@@ -53,9 +53,7 @@ def test_another_site_writes_nothing(server, save, folder, origin):
 def test_who_has_no_token_writes_nothing(server, save, folder):
     run = save()
     with server.stranger() as client:
-        answer = client.post(
-            f"/runs/{run.id}/note", data={"note": "x"}, headers={"origin": server.origin}
-        )
+        answer = client.post(f"/runs/{run.id}/note", data={"note": "x"}, headers={"origin": server.origin})
     assert answer.status_code == 403
     assert not (folder / NAME).exists()
 

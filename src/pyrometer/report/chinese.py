@@ -25,7 +25,7 @@ SLOT = re.compile(r"\{([a-n])\}")
 FIGURES = "nmkji"
 """Names of slots that hold figures; all others hold what is looked up again."""
 
-JOINTS = (("; ", "；"), (". ", "。"), (": ", "："), (", ", "，"))
+JOINTS = (("; ", "\uff1b"), (". ", "\u3002"), (": ", "\uff1a"), (", ", "\uff0c"))
 """What stands between parts of a sentence, the widest first, and how that is written in Chinese."""
 
 ASIDE = " · "
@@ -214,7 +214,7 @@ class _Reader(HTMLParser):
         self.texts: list[str] = []
         self._open: list[tuple[str, list[str], bool]] = []  # name, texts, whether code stands in it
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
         if tag not in VOID:
             self._open.append((tag, [], False))
 

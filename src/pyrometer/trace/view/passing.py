@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.naming.patterns import is_function, is_module
+from pyrometer.trace.kinds import is_function
+from pyrometer.trace.naming.patterns import is_module
 from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
