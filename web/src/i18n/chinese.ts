@@ -44,6 +44,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "Note; #words in it are tags": "备注；其中 #词 为标签",
   "Baseline of this target": "此目标的基线",
   Save: "保存",
+  "A step of every rank": "每个 rank 的一步",
   "Print all pages": "打印全部页面",
   baseline: "基线",
   Machine: "机器",
