@@ -186,8 +186,15 @@ def test_a_bar_holds_all_parts() -> None:
 
 @given(st.lists(st.tuples(*[st.floats(0, 0.25)] * 4), min_size=1, max_size=30))
 def test_a_strip_stays_within_its_height(columns: list[tuple[float, ...]]) -> None:
-    tree = ET.fromstring(share_strip(columns, [0, 1, 2, 3], "over time"))
+    tree = ET.fromstring(share_strip(columns, [0, 1, 2, 3], "over time", 0.2))
     rects = [rect for rect in tree.iter() if rect.tag.endswith("rect")]
     assert len(rects) == sum(share > 0 for column in columns for share in column)
     for rect in rects:
         assert float(rect.get("y") or 0) + float(rect.get("height") or 0) <= 72.0 + 1e-6
+    assert [tick.text for tick in tree.iter() if tick.get("class") == "tick"] == [
+        "0 ms",
+        "50 ms",
+        "100 ms",
+        "150 ms",
+        "200 ms",
+    ]

@@ -86,8 +86,9 @@ class Guard:
         host = headers.getlist("host")
         if len(host) != 1 or _name(host[0]) not in self._names:
             return PlainTextResponse("This server does not go by that name.\n", 421)
-        if scope["method"] != "GET":
-            return PlainTextResponse("Only GET: nothing can be changed here.\n", 405, {"allow": "GET"})
+        if scope["method"] != "GET" and not _writes(scope, headers):
+            said = "Only GET: nothing but notes and baselines can be changed here, from the page of a run.\n"
+            return PlainTextResponse(said, 405, {"allow": "GET"})
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         shown = [value for name, value in query if name == "token"]
         cookie = f"pyrometer-{_port(host[0])}"
@@ -116,6 +117,17 @@ class Guard:
         )
         answer.set_cookie(cookie, self._token.decode(), httponly=True, samesite="strict")
         return answer  # type: ignore[no-any-return]
+
+
+def _writes(scope: Scope, headers: Headers) -> bool:
+    """Whether a request writes a note, and comes from a page of ours, as browsers tell: without a referrer they name no origin."""
+    path = str(scope["path"]).split("/")
+    is_note = scope["method"] == "POST" and len(path) == 4 and path[1::2] == ["runs", "note"]
+    ours = {headers.get("origin"), headers.get("sec-fetch-site")} & {
+        f"http://{headers.get('host')}",
+        "same-origin",
+    }
+    return is_note and bool(ours)
 
 
 def _locked() -> Response:

@@ -7,7 +7,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import jinja2
 from starlette.requests import Request
@@ -26,6 +26,7 @@ from pyrometer.store.run import DamagedRunError
 from pyrometer.version import __version__
 
 P = TypeVar("P")
+Q = ParamSpec("Q")
 
 ASSETS = {"report.css": "text/css", "report.js": "text/javascript", "theme.js": "text/javascript"}
 POLICY = (
@@ -55,13 +56,15 @@ STATUS: tuple[tuple[type[PyrometerError], int, str], ...] = (
 )
 
 
-def answering(handler: Callable[[P, Request], Response]) -> Callable[[P, Request], Response]:
+def answering(
+    handler: Callable[Concatenate[P, Request, Q], Response],
+) -> Callable[Concatenate[P, Request, Q], Response]:
     """Make a handler say in a sentence what went wrong; nothing that it raises leaves it."""
 
     @functools.wraps(handler)
-    def safe(pages: P, request: Request) -> Response:
+    def safe(pages: P, request: Request, /, *given: Q.args, **named: Q.kwargs) -> Response:
         try:
-            return handler(pages, request)
+            return handler(pages, request, *given, **named)
         except PyrometerError as error:
             status, title = next((code, said) for kind, code, said in STATUS if isinstance(error, kind))
             return refused(request, status, title, str(error))

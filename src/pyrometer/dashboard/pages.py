@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from pyrometer.dashboard.answers import AbsentError, EndedError, answering, as_page, as_report, asset
 from pyrometer.dashboard.documents import Series, running_now
 from pyrometer.dashboard.index import Filter
+from pyrometer.dashboard.several import beside
 from pyrometer.dashboard.stored import StoredRuns
+from pyrometer.dashboard.week import sentence
 from pyrometer.errors import InputError
 from pyrometer.record import to_dict
 from pyrometer.report.payloads.block import block_of, element
 from pyrometer.report.payloads.history import FEWEST, history_view
+from pyrometer.store.marks import pin_baseline, set_note
 from pyrometer.store.run import Run, RunSummary
 from pyrometer.store.running import Running
+
+MOST_SEVERAL = 12
+"""Runs beside each other."""
+
+MOST_SENT = 8192
+"""Bytes of a form."""
 
 
 class Pages:
@@ -45,7 +55,9 @@ class Pages:
             num_runs=len(listing.runs),
             num_targets=listing.num_targets,
             damaged=listing.damaged,
-            rows=[(run, listing.trend(run)) for run in listed.runs],
+            rows=[(run, listing.trend(run), self._runs.seen(run.id)) for run in listed.runs],
+            marks=self._runs.marks(),
+            said=sentence(self._runs.week()),
             running=running_now(self._runs.running()),
             address=Addresses("/", to_dict(asked)),
         )
@@ -57,7 +69,10 @@ class Pages:
         if run_id == "last" and listing.runs:
             return RedirectResponse(f"/runs/{listing.runs[0].id}", 303)
         run = self._known(run_id)
-        others = {"Files": f"/runs/{run.id}/files"}
+        others = {"Files": f"/runs/{run.id}/files", "Note and baseline": f"/runs/{run.id}/note"}
+        pinned = self._runs.marks().baselines.get(run.target)
+        if pinned is not None and pinned != run.id and pinned in listing.by_id:
+            others["Compare with the baseline"] = comparing(pinned, run.id)
         before = listing.trend(run, 2)[:-1]
         if before:
             others["Compare with the run before"] = comparing(before[0].id, run.id)
@@ -69,6 +84,44 @@ class Pages:
         a, b = (self._known(run_id).id for run_id in pair_of(request))
         others = {"Run A": f"/runs/{a}", "Run B": f"/runs/{b}", "Swap A and B": comparing(b, a)}
         return as_report(self._runs.comparison_page(a, b), others)
+
+    @answering
+    def several(self, request: Request) -> Response:
+        """`/several?run=…&run=…`: more than two runs beside each other, the baseline or the oldest first."""
+        runs = [
+            self._runs.run(self._known(run_id).id)
+            for run_id in dict.fromkeys(request.query_params.getlist("run"))
+        ]
+        if not 2 <= len(runs) <= MOST_SEVERAL:
+            raise InputError(f"{len(runs)} runs were chosen; choose 2 to {MOST_SEVERAL} in the list")
+        return as_page(
+            "several.html.j2",
+            rows=beside(runs, self._runs.marks()),
+            seen=self._runs.seen,
+            marks=self._runs.marks(),
+        )
+
+    @answering
+    def note(self, request: Request) -> Response:
+        """`/runs/<id>/note`: what people say of a run, to be changed there."""
+        return as_page(
+            "note.html.j2", run=self._known(request.path_params["run_id"]), marks=self._runs.marks()
+        )
+
+    async def write_note(self, request: Request) -> Response:
+        """The same, sent as a form: its note, and whether it is the baseline of its target."""
+        given = dict(parse_qsl((await request.body())[:MOST_SENT].decode("utf-8", "replace")))
+        return await run_in_threadpool(self._write_note, request, given)
+
+    @answering
+    def _write_note(self, request: Request, given: Mapping[str, str]) -> Response:
+        run, folder = self._known(request.path_params["run_id"]), self._runs.folder
+        marks = set_note(folder, run.id, given.get("note", ""))
+        if given.get("baseline"):
+            pin_baseline(folder, run.target, run.id)
+        elif marks.baselines.get(run.target) == run.id:
+            pin_baseline(folder, run.target, None)
+        return RedirectResponse(f"/?target={quote(run.target, safe='')}", 303)
 
     @answering
     def targets(self, request: Request) -> Response:

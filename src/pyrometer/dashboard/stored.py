@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from pyrometer.dashboard.documents import Series
 from pyrometer.dashboard.index import Filter, Found, Index, Listing
+from pyrometer.dashboard.week import Shift, shifts
 from pyrometer.errors import InputError, StoreError
 from pyrometer.report.attaching import MOST_PAST, stored_attachments
 from pyrometer.report.attachments import Attachments
@@ -20,6 +23,7 @@ from pyrometer.report.documents import CompareDocument, Document
 from pyrometer.report.history import past_runs
 from pyrometer.report.html import page, render_document
 from pyrometer.report.kinds import read_document
+from pyrometer.store.marks import Marks, read_marks
 from pyrometer.store.run import DamagedRunError, Run, RunSummary
 from pyrometer.store.running import Running, list_running
 from pyrometer.store.store import Store
@@ -30,6 +34,27 @@ MOST_PAGES = 6
 """Rendered reports that are kept: going back and forth between a few of them is quick."""
 
 MOST_MEASURED = 200
+MOST_SEEN = 2000
+
+
+class Seen(NamedTuple):
+    """What a run found, and on what."""
+
+    codes: list[str]
+    machine: str
+
+
+def machine_words(environment: Mapping[str, Any]) -> str:
+    """The machine of a run in a few words: its devices, else its processor.
+
+    >>> machine_words({"cpu": {"model": "AMD EPYC 7763 64-Core Processor"}, "gpus": []})
+    'AMD EPYC 7763'
+    """
+    gpus = [str(gpu.get("name", "")) for gpu in environment.get("gpus") or []]
+    if gpus:
+        return gpus[0] + (f" ×{len(gpus)}" if len(gpus) > 1 else "")
+    model = str((environment.get("cpu") or {}).get("model", ""))
+    return re.sub(r"\(R\)|\(TM\)| \d+-Core Processor| Processor| CPU| @.*", "", model).strip()
 
 
 class StoredRuns:
@@ -39,6 +64,7 @@ class StoredRuns:
         self._index = Index(folder)
         self._pages: Kept[tuple[str, ...], str] = Kept(MOST_PAGES)
         self._measured: Kept[str, Run] = Kept(MOST_MEASURED)
+        self._seen: Kept[str, Seen] = Kept(MOST_SEEN)
 
     @property
     def folder(self) -> Path:
@@ -63,7 +89,52 @@ class StoredRuns:
         Raises:
             StoreError: the store cannot be read.
         """
-        return self.listing().find(asked, number, self._index.with_codes(asked.q))
+        having = {**self._index.with_codes(asked.q)}
+        for word in asked.q.split():
+            noted = {
+                run_id for run_id, note in self.marks().notes.items() if word.casefold() in note.casefold()
+            }
+            having[word.upper()] = having.get(word.upper(), frozenset()) | noted
+        return self.listing().find(asked, number, having)
+
+    def marks(self) -> Marks:
+        """Notes and baselines.
+
+        Raises:
+            StoreError: they cannot be read.
+        """
+        return read_marks(self.folder)
+
+    def seen(self, run_id: str) -> Seen:
+        """What a list shows of a run beside its summary; nothing of one that is damaged."""
+
+        def look() -> Seen:
+            run = self.run(run_id)
+            diagnosis = run.document.get("diagnosis") or {}
+            codes = [
+                str(one.get("code", ""))
+                for one in diagnosis.get("findings") or []
+                if one.get("severity") != "info"
+            ]
+            return Seen(list(dict.fromkeys(codes)), machine_words(run.environment))
+
+        try:
+            return self._seen.get(run_id, look)
+        except (DamagedRunError, InputError):
+            return Seen([], "")
+
+    def week(self) -> list[Shift]:
+        """What moved this week, the slowest first."""
+        newest: dict[str, RunSummary] = {}
+        for run in self.listing().runs:
+            if run.median_s is not None:
+                newest.setdefault(run.target, run)
+        return shifts(
+            list(newest.values()),
+            lambda run: self._series(run).runs,
+            self.marks().baselines,
+            datetime.now(UTC),
+        )
 
     def running(self) -> list[Running]:
         """The runs that are going on, the newest first."""

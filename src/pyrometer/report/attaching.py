@@ -30,7 +30,7 @@ def draw(ranks: Sequence[RankTrace], peaks: Peaks | None = None) -> Attachments:
     """The traces of a document, of which the first few ranks are drawn.
 
     Args:
-        ranks: in the order of the document.
+        ranks: in the order of the document; the one that is shown first, before the others.
         peaks: of the machine that they were taken on, where they were measured.
     """
     drawn = ranks[:MOST_RANKS]

@@ -20,6 +20,7 @@ from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
 from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.line import memory_line
+from pyrometer.report.charts.ranks import rank_bars
 from pyrometer.report.charts.roofline import Point, Roof, roofline
 from pyrometer.report.charts.shares import share_strip
 from pyrometer.report.charts.stacked_area import stacked_area
@@ -54,6 +55,7 @@ def _over_time(report: RankReport) -> Markup | None:
         columns,
         [trace_words.PART_SLOTS[name] for name in names],
         f"The same over time: {whole} from left to right",
+        1e-9 * report.span_ns,
     )
 
 
@@ -87,6 +89,7 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "live-bytes": _live_bytes,
     "memory-line": memory_line,
     "over-time": _over_time,
+    "rank-bars": rank_bars,
     "roofline": _roofline,
     "strips": _strips,
     "tree": _tree,

@@ -33,6 +33,12 @@ def past_runs(runs: Sequence[Run]) -> list[PastRun]:
     )
 
 
+def past_run(run: Run) -> PastRun | None:
+    """What of a run stands in a series; `None` where no step was timed."""
+    one = _measured(run)
+    return None if one is None else _past(one)
+
+
 class _Measured(NamedTuple):
     run: Run
     measurement: Measurement
@@ -72,7 +78,7 @@ def _with_changes(series: Iterable[_Measured]) -> Iterable[PastRun]:
     before: _Measured | None = None
     for one in series:
         past = _past(one)
-        change = None if before is None or _doubtful(before, one) else _change(_past(before), past)
+        change = None if before is None or _doubtful(before, one) else change_between(_past(before), past)
         yield msgspec.structs.replace(past, change=change)
         before = one
 
@@ -83,7 +89,7 @@ def _doubtful(before: _Measured, after: _Measured) -> bool:
     return same_commit and not (is_sound(before.measurement) and is_sound(after.measurement))
 
 
-def _change(before: PastRun, after: PastRun) -> str | None:
+def change_between(before: PastRun, after: PastRun) -> str | None:
     """Whether two intervals lie apart; a median without an interval changes nothing."""
     if before.high_s is not None and after.low_s is not None and after.low_s > before.high_s:
         return "slower"

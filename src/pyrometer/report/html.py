@@ -20,7 +20,7 @@ from pyrometer.report import kinds
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.charts.graphs import pictures
-from pyrometer.report.charts.shares import share_bar
+from pyrometer.report.charts.shares import colour_class, share_bar
 from pyrometer.report.documents import Document
 from pyrometer.report.drawings import drawn
 from pyrometer.report.excerpts import excerpts
@@ -38,11 +38,14 @@ from pyrometer.report.page_parts import (
     folded_parts,
     parted,
 )
-from pyrometer.report.payloads.beside import beside_script
+from pyrometer.report.payloads.beside import beside_script, spoken
 from pyrometer.report.payloads.block import document_element, element
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.templating import environment
 from pyrometer.report.widgets import places
+
+SAID = "<!-- said -->"
+"""Stands for the sentences of a page until all of it is made."""
 
 MOST_ROWS = 25
 """Rows of a table; the document holds more."""
@@ -64,7 +67,7 @@ def page(document: Document, attachments: Attachments | None = None) -> str:
     blocks = list(blocks_of(document, shown))
     widgets = list(places(block.name for block in blocks))
     told = tell(document)
-    return _template().render(
+    made = _template().render(
         kind=kind,
         document=document,
         target=surroundings.named_target(document),
@@ -77,7 +80,9 @@ def page(document: Document, attachments: Attachments | None = None) -> str:
         told=told,
         screen=first_screen(told),
         page=PageParts(widgets, excerpts(document, shown.sources), folded_parts(told, widgets)),
+        said=SAID,
     )
+    return made.replace(SAID, spoken(made, blocks), 1)
 
 
 def write_report(document: Document, path: Path, attachments: Attachments | None = None) -> Path:
@@ -121,6 +126,7 @@ def _template() -> jinja2.Template:
         "anchor": anchor,
         "assemble": assemble,
         "attributes": attributes,
+        "colour_class": colour_class,
         "counted": counted,
         "drawn": drawn,
         "exactness": lambda name: compile_breaks.EXACTNESS.get(name, name),

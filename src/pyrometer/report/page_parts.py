@@ -11,7 +11,6 @@ from markupsafe import Markup
 from pyrometer.report.chapters.chapter import AdviceCards, BreakCards, Chapter, FindingCards, Told
 from pyrometer.report.excerpts import Line
 from pyrometer.report.facts.finding_views import FindingView
-from pyrometer.report.facts.findings import stands_alone
 from pyrometer.report.navigation import replaced
 from pyrometer.report.widgets import InteractivePart
 
@@ -39,8 +38,7 @@ class FirstScreen(NamedTuple):
     @property
     def top(self) -> list[FindingView]:
         """The findings of the teaser."""
-        views = self.teaser.views if self.teaser is not None else ()
-        return sorted(views, key=lambda view: not stands_alone(view.card.finding))[:TOP]
+        return list(self.teaser.views[:TOP]) if self.teaser is not None else []
 
     @property
     def card_pages(self) -> str:

@@ -31,6 +31,7 @@ def printed(open_page, case):
     def opened(**options):
         page = open_page(*case, width=PAPER_PX, **options)
         page.emulate_media(media="print")
+        page.evaluate("document.body.classList.add('print-all')")
         return page
 
     return opened
@@ -69,9 +70,25 @@ def test_a_chapter_that_was_in_view_is_printed_like_the_others(printed):
         expect(chapter).to_have_css("border-top-style", "solid")
 
 
+def test_a_page_prints_its_summary_and_all_of_it_on_request(open_page, case):
+    page = open_page(*case)
+
+    def pages() -> int:
+        return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
+
+    assert pages() <= 4
+    page.evaluate("window.print = () => { window.printed = document.body.className }")
+    page.get_by_role("button", name="Keys and help").click()
+    page.get_by_role("button", name="Print all pages").click()
+    page.wait_for_function("window.printed !== undefined")
+    assert "print-all" in page.evaluate("window.printed")
+    assert pages() > 4
+
+
 def test_the_file_has_no_more_pages_than_it_needs(open_page, case):
     """Of the same document, printed at half the size: what does not fit a page must not leave it empty."""
     page = open_page(*case)
+    page.evaluate("document.body.classList.add('print-all')")
 
     def pages(scale: float) -> int:
         return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", scale=scale)))

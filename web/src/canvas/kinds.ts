@@ -1,4 +1,4 @@
-/** What kinds of events are called, and their colours; the same in every drawing of a trace. */
+/** What kinds of events are called, and their colours; the same in every drawing of a trace, and those of the parts of a step. */
 import { colour, themeVersion } from "./theme";
 
 interface Look {
@@ -11,16 +11,17 @@ interface Look {
 const PLAIN: Look = { words: "other", variable: "--phase-5" };
 const LOOKS: Readonly<Record<string, Look>> = {
   kernel: { words: "kernel", variable: "--phase-2" },
-  communication: { words: "communication kernel", variable: "--phase-6", hatched: true },
-  memcpy: { words: "copy", variable: "--phase-0" },
-  memset: { words: "fill", variable: "--phase-9" },
-  sync: { words: "wait of a stream", variable: "--phase-7", hatched: true },
+  communication: { words: "communication kernel", variable: "--phase-3", hatched: true },
+  memcpy: { words: "copy", variable: "--phase-1" },
+  memset: { words: "fill", variable: "--phase-7" },
+  sync: { words: "wait of a stream", variable: "--phase-6", hatched: true },
   cpu_op: { words: "operator", variable: "--phase-4" },
-  runtime: { words: "runtime call", variable: "--phase-1" },
-  driver: { words: "driver call", variable: "--phase-1", hatched: true },
-  python_function: { words: "Python function", variable: "--phase-8" },
-  user_annotation: { words: "annotation", variable: "--phase-3" },
-  gpu_user_annotation: { words: "annotation on a stream", variable: "--phase-3", hatched: true },
+  runtime: { words: "runtime call", variable: "--phase-8" },
+  driver: { words: "driver call", variable: "--phase-8", hatched: true },
+  python_function: { words: "Python function", variable: "--phase-9" },
+  module: { words: "module", variable: "--phase-10" },
+  user_annotation: { words: "annotation", variable: "--phase-11" },
+  gpu_user_annotation: { words: "annotation on a stream", variable: "--phase-11", hatched: true },
   several: { words: "several kinds, drawn together", variable: "--phase-5", hatched: true },
   overhead: { words: "profiler's overhead", variable: "--phase-5" },
 };

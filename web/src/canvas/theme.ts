@@ -15,7 +15,7 @@ export function colour(variable: string): string {
 }
 
 /** Colours of the phases, as in the static charts; safe for the colour-blind. */
-export const PHASES = Array.from({ length: 10 }, (_, i) => `--phase-${i}`);
+export const PHASES = Array.from({ length: 12 }, (_, i) => `--phase-${i}`);
 
 const listeners = new Set<() => void>();
 let version = 0;

@@ -3,7 +3,7 @@ import { language, t } from "../i18n/language";
 import { translateStatic } from "../i18n/static";
 import { labelTimes } from "../data/moments";
 
-const PARTS = ["runs", "num-runs", "num-targets"] as const;
+const PARTS = ["runs", "week", "num-runs", "num-targets"] as const;
 
 /** The two runs that the reader has chosen; they stay chosen when the list shows others. */
 export class Choice {

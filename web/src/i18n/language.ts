@@ -1,4 +1,4 @@
-/** The language of the interface. What Pyrometer found out about a program stays as it was written. */
+/** The language of a page: that of the interface, and of what Pyrometer says of a program where its page has that in both. */
 
 /** Languages of the interface. */
 export type Language = "en" | "zh";
@@ -9,6 +9,7 @@ export type Dictionary = Readonly<Record<string, string>>;
 const KEY = "pyrometer.language";
 let current: Language = "en";
 let dictionary: Dictionary | null = null;
+let said: Dictionary = {};
 let source: () => Promise<Dictionary> = () => Promise.resolve({});
 const listeners = new Set<() => void>();
 
@@ -27,6 +28,17 @@ export function t(text: string, values: Readonly<Record<string, string | number>
 export function translated(text: string, into: Language): string | undefined {
   if (into === "en") return text;
   return dictionary !== null && Object.hasOwn(dictionary, text) ? dictionary[text] : undefined;
+}
+
+/** A sentence of this page as it is said in a language; undefined where it is known in English only. */
+export function spoken(sentence: string, into: Language): string | undefined {
+  return into !== "en" && Object.hasOwn(said, sentence) ? said[sentence] : undefined;
+}
+
+/** The sentences of this page, and how they are said in Chinese. */
+export function learn(sentences: Dictionary): Dictionary {
+  said = sentences;
+  return sentences;
 }
 
 /** A dictionary out of the English texts and their translations, which stand in the same order. */

@@ -34,8 +34,16 @@ export function Help({ open, onClose }: Props): JSX.Element {
         {t("Drawings also follow the pointer: drag to move, hold Ctrl and turn the wheel to come closer.")}
       </p>
       <form method="dialog">
+        <button type="submit" onClick={printAll}>{t("Print all pages")}</button>
         <button type="submit">{t("Close")}</button>
       </form>
     </dialog>
   );
+}
+
+/** A page prints its summary; here all of it, once. */
+function printAll(): void {
+  document.body.classList.add("print-all");
+  addEventListener("afterprint", () => document.body.classList.remove("print-all"), { once: true });
+  setTimeout(() => print()); // once the dialog is closed
 }

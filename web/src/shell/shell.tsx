@@ -3,7 +3,7 @@ import { render } from "preact";
 import { themeChanged } from "../canvas/theme";
 import { Blocks } from "../data/blocks";
 import { labelTimes } from "../data/moments";
-import { language, onLanguage, paired, startLanguage, t } from "../i18n/language";
+import { type Dictionary, language, learn, onLanguage, paired, startLanguage, t } from "../i18n/language";
 import { translateStatic } from "../i18n/static";
 import { TEXTS } from "../i18n/texts";
 import { KEYS, WIDGETS } from "../widgets/registry";
@@ -24,7 +24,7 @@ export function startShell(document: Document): void {
   window.addEventListener("hashchange", () => shell.follow());
   document.addEventListener("keydown", (event) => shell.press(event));
   onLanguage(() => shell.speak());
-  void startLanguage(async () => paired(TEXTS, await shell.blocks.read("language/zh")));
+  void startLanguage(async () => ({ ...paired(TEXTS, await shell.blocks.read("language/zh")), ...learn((await shell.blocks.read("language/said").catch(() => ({}))) as Dictionary) }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themeChanged);
   document.documentElement.classList.remove("starting", "elsewhere-first");
 }

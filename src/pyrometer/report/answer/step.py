@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.report.answer import parts
 from pyrometer.report.answer.short import Part, Whole
+from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts import step as of_step
+from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import PART_NAMES
 from pyrometer.trace.analysis.bounds import Bound
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -16,6 +21,8 @@ MOST_OPERATORS = 3
 
 SPLIT_FROM = 0.05
 """Share of a step from which on an operator has one."""
+
+OTHERS = "other operators"
 
 ELSEWHERE = 0.1
 """Of a step, by which operators' own time may be longer than the part in which one runs: above, some run at the same time, and have
@@ -64,21 +71,58 @@ def _coarse(evidence: Evidence) -> Whole | None:
 
 def _operators(trace: RankReport | None, whole: Part, room: int) -> list[Part]:
     """The largest operators and all others, which add up to the part that is operators; nothing where several run at once."""
-    if trace is None or whole.name != NAMES["host"] or trace.num_kernels or whole.share is None or room < 1:
+    if trace is None or whole.name != NAMES["host"] or whole.share is None or room < 1:
         return []
-    own = sum(op.host_self_ns for op in trace.top_ops) / trace.breakdown_ns.total_ns
-    traced = trace.breakdown_ns.host / trace.breakdown_ns.total_ns
-    if not own or own > traced + ELSEWHERE:
-        return []
-    scale = min(1.0, traced / own) / traced  # some run while data is loaded, and count as that
-    largest = sorted(trace.top_ops, key=lambda op: -op.host_self_ns)[: min(room, MOST_OPERATORS)]
-    named = [(operator_name(op), op.host_share * scale) for op in largest if op.host_share >= SPLIT_FROM]
-    named.append(("other operators", max(0.0, 1 - sum(share for _, share in named))))
+    named = _largest(trace, room)
     figures = parts.rounded([share for _, share in named], whole.figure)
     rows = [
         Part(name, figure, share * whole.share) for (name, share), figure in zip(named, figures, strict=True)
     ]
-    return [row for row in rows if float(row.figure)] if len(named) > 1 else []
+    return [row for row in rows if float(row.figure)]
+
+
+def _largest(trace: RankReport, room: int) -> list[tuple[str, float]]:
+    """The largest operators of a program without a device and all others, as shares of the part that is operators."""
+    traced = trace.breakdown_ns.host / max(trace.breakdown_ns.total_ns, 1)
+    own = sum(op.host_self_ns for op in trace.top_ops) / max(trace.breakdown_ns.total_ns, 1)
+    if trace.num_kernels or not own or not traced or own > traced + ELSEWHERE:
+        return []
+    scale = min(1.0, traced / own) / traced  # some run while data is loaded, and count as that
+    largest = sorted(trace.top_ops, key=lambda op: -op.host_self_ns)[: min(room, MOST_OPERATORS)]
+    named = [(operator_name(op), op.host_share * scale) for op in largest if op.host_share >= SPLIT_FROM]
+    return [*named, (OTHERS, max(0.0, 1 - sum(share for _, share in named)))] if named else []
+
+
+def drawn(evidence: Evidence) -> list[Share]:
+    """The parts of a step as a page draws them, operators of a program without a device apart."""
+    shares, trace, length_s = of_step.drawn(evidence), evidence.trace, of_step.step_s(evidence)
+    return shares if trace is None or length_s is None else apart(trace, shares, length_s)
+
+
+def apart(trace: RankReport, shares: Sequence[Share], length_s: Seconds) -> list[Share]:
+    """The same with operators apart, in shades of their colour."""
+    divided: list[Share] = []
+    for part in shares:
+        named = _largest(trace, MOST_OPERATORS) if part.name == PART_NAMES["host"] else []
+        divided += [
+            Share(name, share * part.share, format_seconds(share * part.share * length_s), part.slot, shade)
+            for shade, (name, share) in enumerate(named)
+            if share > 0
+        ] or [part]
+    return divided
+
+
+def verdict(evidence: Evidence) -> str:
+    """What bounds the program, and the part that takes most of a step, in one short sentence."""
+    whole, found = _coarse(evidence), evidence.trace_verdict
+    if whole is None or found is None:
+        return ""
+    largest = max(whole.parts, key=lambda part: part.share or 0.0)
+    said = f"{BOUND_WORDS[found.bound]}: {{}} {percent(largest.share or 0.0)} of each step"
+    takes = "take" if largest.name.endswith("s") else "takes"
+    if largest.name == PART_NAMES["idle"]:
+        return said.format("nothing was recorded for")
+    return said.format(f"{largest.name} {takes}")
 
 
 def operator_name(op: OpTotal) -> str:

@@ -5,6 +5,7 @@ A renderer has one layout per type of block, and neither chooses nor orders anyt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,6 +20,27 @@ if TYPE_CHECKING:
     from pyrometer.report.facts.matrix import HeatMap
 
 
+MOST_CHARACTERS = 60
+"""Of a sentence that stands as a heading."""
+
+_JOINTS = re.compile(r" · |; |: |, | \(")
+
+
+def concise(text: str, most: int = MOST_CHARACTERS) -> str:
+    """As much of a text as a heading has room for: whole parts of it, else its first words.
+
+    >>> concise("3 ms per step (2.9–3.1) · steady", 30), concise("steady"), concise("one two three", 9)
+    ('3 ms per step (2.9–3.1)', 'steady', 'one two…')
+    """
+    if len(text) <= most:
+        return text
+    for joint in reversed(list(_JOINTS.finditer(text[: most + 1]))):
+        said = text[: joint.start()]
+        if said.count("(") == said.count(")"):
+            return said
+    return f"{text[: most - 1].rpartition(' ')[0]}…"
+
+
 class Answer(NamedTuple):
     """What stands above all chapters."""
 
@@ -28,6 +50,12 @@ class Answer(NamedTuple):
     tone: Literal["", "faster", "slower", "same", "undecided", "failed", "words"] = ""
     bound: str = ""  # a second sentence of the same weight
     cautions: Sequence[str] = ()
+    verdict: str = ""  # the answer in one short sentence; the beginning of the headline where empty
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence, short enough to stand as a heading."""
+        return self.verdict if 0 < len(self.verdict) <= MOST_CHARACTERS else concise(self.headline)
 
 
 class Figures(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyrometer.report.answer import step
 from pyrometer.report.chapters import compile as of_compile
 from pyrometer.report.chapters import findings, loading, measurement
 from pyrometer.report.chapters import memory as of_memory
@@ -26,8 +27,10 @@ def tell(document: CheckDocument) -> Told:
 
 def _answer(document: CheckDocument) -> Answer:
     bound = document.evidence.trace_verdict.sentence if document.evidence.trace_verdict is not None else ""
-    if document.evidence.measurement is not None:
-        return measurement.answer(document.evidence.measurement, bound)
+    m = document.evidence.measurement
+    if m is not None:
+        said = step.verdict(document.evidence) if m.failure is None else ""
+        return measurement.answer(m, bound)._replace(verdict=said)
     nothing = f"Nothing could be measured of {document.target}."
     return Answer("No step was seen", nothing, tone="words", bound=bound)
 
@@ -54,7 +57,7 @@ def _split(document: CheckDocument) -> list[Chapter]:
             *measured,
             of_trace.split(trace, apart)._replace(slug="traced-split", pages="timeline", place=""),
         ]
-    parts = Shares(of_step.drawn(document.evidence), "a step", in_all=of_step.in_all(document.evidence))
+    parts = Shares(step.drawn(document.evidence), "a step", in_all=of_step.in_all(document.evidence))
     return [of_trace.split(trace, apart, parts if m is not None else None)]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from pyrometer.report.answer import step
 from pyrometer.report.attachments import MOST_RANKS
 from pyrometer.report.chapters import findings
 from pyrometer.report.chapters.chapter import (
@@ -16,6 +19,7 @@ from pyrometer.report.chapters.chapter import (
 )
 from pyrometer.report.chapters.measurement import SPLIT_CHANGE, SPLIT_HOW
 from pyrometer.report.chapters.surroundings import machine, provenance
+from pyrometer.report.charts.ranks import MOST_BARS
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
@@ -45,14 +49,19 @@ DISTORTS = (
     "Times are traced, which makes them longer, some parts more than others; steps count from their start to their end."
 )  # fmt: skip
 
+BARS_HOW = (
+    "Each bar is the mean step of a rank, divided as in the bar of one rank. Hatched is what a rank waited in collectives for the last one "
+    "to come: the late rank has the least of it."
+)
 DIVIDED = "Times are scaled to the measured median; the profiler, under which the shares were taken, lengthens some parts more than others."
 
 
 def tell(document: TraceDocument) -> Told:
     """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
-    answer = Answer(of_trace.headline(document), of_trace.subtitle(document))
+    answer = Answer(of_trace.headline(document), of_trace.subtitle(document), verdict=_verdict(document))
     told = [*findings.of_document(document), *machine(document.environment, "Recorded on")]
     told += findings.reading(document.diagnosis.reading)
+    told += _beside(document)
     parts = of_trace.parts(document, most_ranks=MOST_RANKS)
     leads = next((part for part in parts if part.report is not None), None)
     for part in parts:
@@ -67,10 +76,34 @@ def tell(document: TraceDocument) -> Told:
             for section in part.sections
         ]
         if part.title:
-            pages = dict.fromkeys(page for chapter in chapters for page in chapter.pages.split())
-            told.append(Chapter(f"rank-{whose}", part.title, pages=" ".join(pages), rank=whose, place="part"))
+            chapters = [chapter._replace(title=f"{chapter.title} · {part.title}") for chapter in chapters]
         told += chapters
     return Told(answer, told + provenance(document, document.environment))
+
+
+def _verdict(document: TraceDocument) -> str:
+    """Who makes the others wait, else what bounds a step; of a comparison its own sentence."""
+    if document.diff is not None:
+        return document.diff.sentence
+    job = document.evidence.job
+    if job is not None and job.stragglers and job.stragglers[0].caused_wait_ns:
+        late = job.stragglers[0]
+        return f"Rank {late.rank} makes the others wait {trace_words.ns(late.caused_wait_ns)}"
+    lead = next(iter(of_trace.ordered_ranks(document)), None)
+    return "" if lead is None else step.verdict(msgspec.structs.replace(document.evidence, trace=lead))
+
+
+def _beside(document: TraceDocument) -> list[Chapter]:
+    """A bar per rank, the one that matters first; nothing where there are not several."""
+    job = document.evidence.job
+    if document.diff is not None or job is None or len(job.ranks) < 2:
+        return []
+    first = next((report.rank for report in of_trace.ordered_ranks(document)), None)
+    rows = sorted(job.ranks, key=lambda row: row.rank != first)
+    bars: list[Block] = [Chart("rank-bars", rows[:MOST_BARS])]
+    left = len(rows) - MOST_BARS
+    bars += [Text(f"{left:,} more ranks stand in the table.")] if left > 0 else []
+    return [Chapter("rank-bars", "A step of every rank", bars, "overview ranks", how=BARS_HOW, label="Ranks")]
 
 
 def split(report: RankReport, apart: str, measured: Shares | None = None) -> Chapter:
@@ -131,5 +164,6 @@ def _chapter(section: Section, report: RankReport | None, pages: str, rank: str 
 
 
 def _shares(report: RankReport) -> Shares:
-    shares = trace_words.part_shares(report.breakdown_ns, trace_words.typical_ns(report))
+    whole_ns = trace_words.typical_ns(report)
+    shares = step.apart(report, trace_words.part_shares(report.breakdown_ns, whole_ns), 1e-9 * whole_ns)
     return Shares(shares, "the traced time", in_all=of_rank.in_all(report))

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from pyrometer.report.charts.svg import at, chart, tag
+from pyrometer.quantity import Seconds
+from pyrometer.report.charts.scale import SECONDS, Scale
+from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, tag, x_axis
 from pyrometer.report.facts.layout import percent
 
 BAR_TOP = 24.0
@@ -25,6 +27,15 @@ class Share(NamedTuple):
     share: float
     said: str  # such as its time
     slot: int  # colour
+    shade: int = 0  # of parts with one colour, the largest first
+
+
+MOST_SHADES = 3
+
+
+def colour_class(part: Share) -> str:
+    """The classes that colour a part."""
+    return f"phase-{part.slot} shade-{min(part.shade, MOST_SHADES)}" if part.shade else f"phase-{part.slot}"
 
 
 def share_bar(shares: Sequence[Share], whole: str) -> Markup:
@@ -34,7 +45,7 @@ def share_bar(shares: Sequence[Share], whole: str) -> Markup:
     for part in shares:
         title = tag("title", f"{part.name} {percent(part.share)}, {part.said}")
         box = {"x": at(start), "width": at(part.share), "y": BAR_TOP, "height": BAR_HEIGHT}
-        parts.append(tag("rect", title, cls=f"segment phase-{part.slot}", **box))
+        parts.append(tag("rect", title, cls=f"segment {colour_class(part)}", **box))
         figure = f" {percent(part.share)}"
         label = part.name + figure
         if len(label) <= part.share * WIDE_CHARACTERS:
@@ -46,7 +57,9 @@ def share_bar(shares: Sequence[Share], whole: str) -> Markup:
     return chart(f"Shares of {whole}: {described}", parts, BAR_TOP + BAR_HEIGHT)
 
 
-def share_strip(columns: Sequence[Sequence[float]], slots: Sequence[int], label: str) -> Markup:
+def share_strip(
+    columns: Sequence[Sequence[float]], slots: Sequence[int], label: str, length_s: Seconds
+) -> Markup:
     """Stacked columns over time; each holds the shares of the classes, in the order of `slots`, and sums to at most 1."""
     width = 1 / max(len(columns), 1)
     parts = []
@@ -60,4 +73,5 @@ def share_strip(columns: Sequence[Sequence[float]], slots: Sequence[int], label:
                     tag("rect", cls=f"fill phase-{slot}", x=at(i * width), width=at(width * 1.04), **box)
                 )
             top += share
-    return chart(label, parts, STRIP_HEIGHT)
+    axis = x_axis(Scale(0.0, length_s), SECONDS, STRIP_HEIGHT, STRIP_HEIGHT)
+    return chart(label, [*parts, *axis], STRIP_HEIGHT + AXIS_HEIGHT)

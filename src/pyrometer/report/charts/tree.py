@@ -13,7 +13,8 @@ from pyrometer.trace.reporting.totals import TreeNode
 SLOTS = {
     "thread": 5,
     "python_function": 9,
-    "user_annotation": 0,
+    "user_annotation": 11,
+    "module": 10,
     "cpu_op": 4,
     "runtime": 8,
     "driver": 8,
@@ -28,6 +29,11 @@ FUNCTION = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)")
 
 OWN_FRAME = re.compile(r"^(pyrometer|click)/|/src/pyrometer/|_pyrometer_inside/|^torch/profiler/")
 """Functions of this tool, of what starts it and of the profiler, which run around the program and within it."""
+
+WRAPPER = re.compile(r"(^|/)torch/nn/modules/module\.py\(\d+\): ")
+"""What calls a module's `forward`: a row of its own for each would say nothing."""
+
+FRAMES = frozenset({"thread", "trace", "python_function", "user_annotation"})
 
 DEEPEST = 16
 CHAIN = 0.995
@@ -53,12 +59,13 @@ def boxes(nodes: Sequence[TreeNode], *, device: bool, slots: Mapping[str, int] =
     waiting = [(nodes[0], 0, 0.0)]
     while waiting:
         node, depth, start = waiting.pop()
-        node = _end_of_chain(node, below, weight)
+        drawn, node = _chain(node, below, weight)
         share = weight[node.node] / whole
         if not share or depth >= DEEPEST:
             continue
-        box = _box(node, depth, start, share, weight[node.node])
-        made.append(box._replace(slot=slots.get(node.kind, slots["other"])))
+        box = _box(drawn, depth, start, share, weight[node.node])
+        kind = "module" if is_module(drawn) and "module" in slots else drawn.kind
+        made.append(box._replace(slot=slots.get(kind, slots["other"])))
         for child in below.get(node.node, []):
             waiting.append((child, depth + 1, start))
             start += weight[child.node] / whole
@@ -71,21 +78,32 @@ def _shown_below(nodes: Sequence[TreeNode]) -> dict[int | None, list[TreeNode]]:
     below: dict[int | None, list[TreeNode]] = {}
     for node in nodes:
         above = stands_for.get(node.parent)
-        hidden = node.kind == "python_function" and OWN_FRAME.search(node.name) is not None
+        outside = OWN_FRAME.search(node.name) or WRAPPER.search(node.name)
+        hidden = node.kind == "python_function" and outside is not None
         stands_for[node.node] = above if hidden else node.node
         if not hidden:
             below.setdefault(above, []).append(node)
     return below
 
 
-def _end_of_chain(
+def _chain(
     node: TreeNode, below: Mapping[int | None, list[TreeNode]], weight: Mapping[int, int]
-) -> TreeNode:
+) -> tuple[TreeNode, TreeNode]:
+    """The node that is drawn for a chain of calls, and its end: the innermost module, else the end; operators stay apart of frames."""
+    module = node if is_module(node) else None
     while True:
         children = below.get(node.node, [])
         if not children or weight[children[0].node] < CHAIN * weight[node.node]:
-            return node
+            return module or node, node
+        if (node.kind in FRAMES) != (children[0].kind in FRAMES):
+            return module or node, node
         node = children[0]
+        module = node if is_module(node) else module
+
+
+def is_module(node: TreeNode) -> bool:
+    """Whether a node is a call of a module, as the profiler or our own capture marks it."""
+    return node.name.startswith(("nn.Module: ", "module:"))
 
 
 def _box(node: TreeNode, depth: int, start: float, share: float, value_ns: int) -> Box:

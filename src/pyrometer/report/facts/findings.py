@@ -65,7 +65,8 @@ class Card(NamedTuple):
 
 
 def cards(findings: Sequence[Finding]) -> list[Card]:
-    """Findings in their order, ready to be laid out."""
+    """Findings ready to be laid out: in their order, what is another view of one above and remarks behind the others."""
+    ordered = sorted(findings, key=lambda finding: not stands_alone(finding))
     return [
         Card(
             finding=finding,
@@ -76,7 +77,7 @@ def cards(findings: Sequence[Finding]) -> list[Card]:
             facts=_facts(finding),
             remarks=_remarks(finding),
         )
-        for number, finding in enumerate(findings, 1)
+        for number, finding in enumerate(ordered, 1)
     ]
 
 

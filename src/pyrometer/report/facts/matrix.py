@@ -62,7 +62,7 @@ def subtitle(matrix: Matrix) -> str:
 
 def main_table(matrix: Matrix) -> Table:
     """A row per configuration with the figures that decide; for the marks see `LEGEND`."""
-    columns = ("variant", "step", f"{matrix.unit}/s", "over eager", "error", "compile")
+    columns = ("variant", "step", f"{matrix.unit}/s", "over eager", "output error", "compile")
     return Table(columns, [_main_row(matrix, cell) for cell in matrix.cells])
 
 

@@ -14,6 +14,7 @@ from pyrometer.report.facts.trace_words import (
     OF_SPAN,
     ns,
     of_span,
+    per_step,
     place,
     short,
 )
@@ -163,9 +164,7 @@ def _launches(report: RankReport) -> Section | None:
     found, facts = report.launches, []
     if found.device is not None and found.device.num_work:
         on = found.device
-        facts.append(
-            Fact("launches per step", "–" if on.launches_per_step is None else f"{on.launches_per_step:,.4g}")
-        )
+        facts.append(Fact("launches per step", per_step(on.launches_per_step)))
         if on.after_call is not None:
             facts.append(
                 Fact("launch to start", ns(on.after_call.median_ns), f"P95 {ns(on.after_call.p95_ns)}")
@@ -175,9 +174,7 @@ def _launches(report: RankReport) -> Section | None:
         sites, of_what = on.sites, "of device work"
     else:
         host = found.host
-        facts.append(
-            Fact("operators per step", "–" if host.ops_per_step is None else f"{host.ops_per_step:,.4g}")
-        )
+        facts.append(Fact("operators per step", per_step(host.ops_per_step)))
         if host.own is not None:
             facts.append(Fact("own time of an operator", ns(host.own.median_ns), "median"))
         if host.short_share is not None:

@@ -66,7 +66,7 @@ def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:
     several = len(ordered) > 1
     made += [
         Part(
-            f"Rank {report.rank}" if several else "",
+            f"rank {report.rank}" if several else "",
             report,
             of_rank.sections(report, document.evidence.capture),
         )

@@ -142,6 +142,17 @@ def ns(value: float | None) -> str:
     return format_seconds(None if value is None else value * 1e-9)
 
 
+def per_step(number: float | None) -> str:
+    """How many there are in a step, on average.
+
+    >>> per_step(24944.3), per_step(7.5), per_step(None)
+    ('24,944', '7.5', '–')
+    """
+    if number is None:
+        return "–"
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
 def of_span(share: float) -> str:
     """A share of the traced span; what runs on several threads or streams at the same time may take longer than it.
 

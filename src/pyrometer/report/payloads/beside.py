@@ -8,8 +8,12 @@ from functools import cache
 import msgspec
 from markupsafe import Markup
 
+from pyrometer.report.chinese import sayings, texts_in
 from pyrometer.report.inline import asset
 from pyrometer.report.payloads.block import Block, element, readable_element
+
+NO_SENTENCES = ("trace/", "graphs", "phases/", "language/", "worker/")
+"""Beginnings of the names of blocks whose texts are names out of the program."""
 
 ARRANGED = ("graphs",)
 """Areas of blocks whose widgets arrange boxes in a worker."""
@@ -30,6 +34,14 @@ def texts() -> Markup:
     """
     english = readable_element(Block("language/en", asset("english.json").encode()))
     return english + Markup("\n") + element(Block("language/zh", asset("chinese.json").encode()))
+
+
+def spoken(page: str, blocks: Iterable[Block]) -> Markup:
+    """What of a page is known in Chinese beyond the words of the interface: sentences of findings, facts and drawings."""
+    body = page.partition("<body>")[2]
+    data = (msgspec.json.decode(block.content) for block in blocks if not block.name.startswith(NO_SENTENCES))
+    said = sayings(body, (text for one in data for text in texts_in(one)))
+    return element(Block("language/said", msgspec.json.encode(said)))
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import MOST_RANKS, Attachments
+from pyrometer.report.charts.tree import label
 from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES, ns
@@ -39,7 +40,7 @@ DOING_SLOTS = {
     "runtime": 8,
     "operator": 4,
     "python": 9,
-    "annotation": 1,
+    "annotation": 11,
     "nothing": 5,
 }
 """What the host does, and its place in the palette: as in the breakdown where that tells the same."""
@@ -228,7 +229,9 @@ def _groups(idle: Idle) -> GroupColumns:
         num_gaps=[group.num_gaps for group in groups],
         after_short_ns=[group.after_short_ns for group in groups],
         such_as=[
-            ", ".join(f"{activity.name} {ns(activity.total_ns)}" for activity in group.doing if activity.name)
+            ", ".join(
+                f"{label(activity.name)} {ns(activity.total_ns)}" for activity in group.doing if activity.name
+            )
             for group in groups
         ],
     )

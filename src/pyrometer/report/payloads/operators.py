@@ -14,6 +14,7 @@ from pyrometer.record import Record, doc
 from pyrometer.report.attachments import MOST_RANKS, Attachments
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
 from pyrometer.report.facts.layout import percent
+from pyrometer.report.facts.trace_document import ordered_ranks
 from pyrometer.report.facts.trace_words import ns
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.trace.reporting.rank_report import MOST_ROWS, RankReport
@@ -68,9 +69,9 @@ def rank_tables(document: Document, attachments: Attachments) -> Iterator[tuple[
 
 
 def reports_of(document: Document) -> list[RankReport]:
-    """The ranks that a document reports on."""
+    """The ranks that a document reports on, the one that its answer is about first."""
     if isinstance(document, TraceDocument):
-        return [] if document.diff is not None else document.ranks
+        return [] if document.diff is not None else ordered_ranks(document)
     if isinstance(document, CheckDocument) and document.evidence.trace is not None:
         return [document.evidence.trace]
     return []

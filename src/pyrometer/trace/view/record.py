@@ -9,6 +9,9 @@ from pyrometer.record import Record, doc
 COMMUNICATION = "communication"
 """Kind of kernels that move data between devices, drawn apart from those that compute."""
 
+MODULE = "module"
+"""Kind of calls of a module."""
+
 SEVERAL = "several"
 """Kind of a slice that stands for short ones of different kinds."""
 
@@ -106,4 +109,5 @@ class TraceView(Record, frozen=True, kw_only=True):
     launches: LaunchColumns = LaunchColumns()
     calls: CallColumns
     num_slices: Annotated[int, doc("in the trace; more than are drawn when short ones were merged")]
+    num_passing: Annotated[int, doc("Python frames that only pass their call on, which are no slices")] = 0
     notice: Annotated[str | None, doc("what was merged to keep the page small; null when nothing was")] = None

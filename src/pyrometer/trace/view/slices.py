@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.analysis.timeline import timeline
-from pyrometer.trace.kinds import CALLS, DEVICE_WORK, Kind, is_kind
-from pyrometer.trace.naming.patterns import is_communication
+from pyrometer.trace.kinds import CALLS, DEVICE_WORK, HOST, Kind, is_kind
+from pyrometer.trace.naming.patterns import is_communication, is_module
 from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
 from pyrometer.trace.timing.placing import place_slices
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.view.record import COMMUNICATION
+from pyrometer.trace.view.passing import num_above, passing_frames
+from pyrometer.trace.view.record import COMMUNICATION, MODULE
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Slices:
         pl.DataFrame
     )  # every slice of the trace: event, track (as drawn), lane, start_ns, end_ns, dur_ns, name, kind
     first: IntArray  # the first row that each drawn slice stands for
+    num_passing: int = 0  # frames that only pass their call on, and are left out
 
     @cached_property
     def num_events(self) -> IntArray:
@@ -95,6 +97,8 @@ def find_slices(trace: RankTrace, order: IntArray, limit: int) -> Slices:
             pl.col("name").fill_null("(unnamed)"),
             pl.when(is_kind(Kind.KERNEL) & is_communication())
             .then(pl.lit(COMMUNICATION))
+            .when(pl.Series(mask_of(trace.events, is_module())[placed["event"].to_numpy()]))
+            .then(pl.lit(MODULE))
             .otherwise(pl.col("kind").cast(pl.String))
             .alias("kind"),
         )
@@ -102,6 +106,26 @@ def find_slices(trace: RankTrace, order: IntArray, limit: int) -> Slices:
         .sort("track", "lane", "start_ns", maintain_order=True)
     )
     if events.height <= limit:
-        return Slices(events, np.arange(events.height))
+        shown = _without_passing(trace, events)
+        return Slices(shown, np.arange(shown.height), events.height - shown.height)
     row = positions(events["event"].to_numpy(), trace.events.height)
     return Slices(events, np.sort(row[timeline(trace, limit=limit)["event"].to_numpy()]))
+
+
+def _without_passing(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
+    """The slices without frames that only pass a call on, what they call moved up; all where rows would overlap then."""
+    passing = passing_frames(trace)
+    if not passing.any():
+        return events
+    rows = events["event"].to_numpy()
+    on_host = mask_of(trace.events, is_kind(*HOST))
+    up = np.where(on_host, num_above(row_numbers(trace.events["parent"]), passing), 0)
+    lane = events["lane"].to_numpy() - up[rows]
+    shown = (
+        events.with_columns(lane=pl.Series(lane, dtype=pl.Int64))
+        .filter(pl.Series(~passing[rows]))
+        .sort("track", "lane", "start_ns", maintain_order=True)
+    )
+    beside = (pl.col("track") == pl.col("track").shift()) & (pl.col("lane") == pl.col("lane").shift())
+    overlap = beside & (pl.col("start_ns") < pl.col("end_ns").shift())
+    return events if shown.select(overlap.any()).item() else shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -22,6 +23,7 @@ from pyrometer.trace.view.record import (
     SliceColumns,
     StepView,
     TraceView,
+    TrackView,
 )
 from pyrometer.trace.view.slices import Slices, find_slices
 from pyrometer.trace.view.tracks import find_tracks
@@ -59,7 +61,7 @@ def view_trace(trace: RankTrace, *, max_slices: int = MAX_SLICES) -> TraceView:
         span_ns=trace.activity.span_ns,
         names=[short(name) for name in names.texts],
         kinds=kinds.texts,
-        tracks=tracks,
+        tracks=_fitted(tracks, slices),
         steps=[
             StepView(name=name, start_ns=start - origin, end_ns=end - origin)
             for name, start, end in steps.select("name", "start_ns", "end_ns").iter_rows()
@@ -71,6 +73,7 @@ def view_trace(trace: RankTrace, *, max_slices: int = MAX_SLICES) -> TraceView:
         launches=_launches(slices, trace),
         calls=_calls(calls, names, kinds),
         num_slices=slices.events.height,
+        num_passing=slices.num_passing,
         notice=_notice(slices),
     )
 
@@ -97,6 +100,13 @@ def _lanes(slices: Slices) -> LaneColumns:
         row=row[begin].tolist(),
         num_slices=np.diff(np.append(begin, len(track))).tolist(),
     )
+
+
+def _fitted(tracks: list[TrackView], slices: Slices) -> list[TrackView]:
+    """The tracks with as many rows as are drawn."""
+    rows = np.zeros(len(tracks), np.int64)
+    np.maximum.at(rows, slices.at_first("track"), slices.at_first("lane") + 1)
+    return [msgspec.structs.replace(track, num_rows=int(rows[i])) for i, track in enumerate(tracks)]
 
 
 def _lane_begins(slices: Slices) -> IntArray:

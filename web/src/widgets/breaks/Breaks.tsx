@@ -123,7 +123,7 @@ function Lines({ file, shown, open, onOpen }: LinesProps): JSX.Element {
             </div>
             {first !== undefined && open !== row.line && (
               <button type="button" class="source-brief" onClick={() => onOpen(row.line)}>
-                {first.title}
+                {t(first.title)}
                 {row.notes.length > 1 && ` ${t("and {count} more", { count: row.notes.length - 1 })}`}
               </button>
             )}

@@ -25,10 +25,10 @@ export function Notes({ notes }: { readonly notes: readonly LineNote[] }): JSX.E
                 <a href="#/findings">{note.code}</a>{" "}
               </>
             )}
-            {note.title}
+            {t(note.title)}
           </h4>
-          {note.remark !== "" && <p class="note">{note.remark}</p>}
-          {note.explanation !== "" && <p>{note.explanation}</p>}
+          {note.remark !== "" && <p class="note">{t(note.remark)}</p>}
+          {note.explanation !== "" && <p>{t(note.explanation)}</p>}
           {note.kind === "recompile" && (
             <p>
               <a href="#/compile?see=recompiles">{t("Which guards failed, compilation by compilation")}</a>
@@ -61,10 +61,9 @@ function Rewrite({ advice }: { readonly advice: Advice }): JSX.Element {
     <div class="rewrite">
       <p>
         <b>
-          {title.slice(0, 1).toUpperCase()}
-          {title.slice(1)}.
+          {t(`${title.slice(0, 1).toUpperCase()}${title.slice(1)}.`)}
         </b>{" "}
-        {why} {caution !== "" && <em>({caution})</em>}
+        {t(why)} {caution !== "" && <em>({caution})</em>}
       </p>
       {before !== "" && after !== "" && (
         <div class="columns">

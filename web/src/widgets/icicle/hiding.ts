@@ -9,6 +9,10 @@ export const HIDDEN: readonly Hidden[] = ["chains", "frames", "modules", "runtim
 
 const CHAIN = 0.995;
 
+/** What torch calls a module's `forward` through, and that function below its module: rows that repeat the module's. */
+const WRAPPER = /torch\/nn\/modules\/module\.py\(\d+\): _(wrapped_)?call_impl$/;
+const FORWARD = /\): forward$/;
+
 /** Whether a node is a call of a module, by the profiler's Python tracer or by our own capture. */
 export function isModule(kind: string, name: string): boolean {
   return (
@@ -49,8 +53,16 @@ function passing(tree: Tree, weight: Weight): Uint8Array {
     const kind = kindOf(tree, parent);
     if (kind !== "python_function" || isModule(kind, nameOf(tree, parent))) return;
     const shares = tree.sides.map(({ total }) => [at(total[weight], parent), at(total[weight], node)] as const);
+    if (FORWARD.test(nameOf(tree, parent)) && ofModule(tree, parent)) passes[parent] = 1;
     const most = shares.every(([whole, part]) => part >= CHAIN * whole) && shares.some(([whole]) => whole > 0);
-    if (most) passes[parent] = 1;
+    if (most || WRAPPER.test(nameOf(tree, parent))) passes[parent] = 1;
   });
   return passes;
+}
+
+/** Whether what calls a node, past torch's own frames, is a call of a module. */
+function ofModule(tree: Tree, node: number): boolean {
+  let above = at(tree.parent, node);
+  while (above >= 0 && WRAPPER.test(nameOf(tree, above))) above = at(tree.parent, above);
+  return above >= 0 && isModule(kindOf(tree, above), nameOf(tree, above));
 }

@@ -36,7 +36,7 @@ const SLOTS: Readonly<Record<string, number>> = {
   thread: 5,
   trace: 5,
   python_function: 9,
-  user_annotation: 0,
+  user_annotation: 11,
   cpu_op: 4,
   runtime: 8,
   driver: 8,
@@ -45,7 +45,7 @@ const SLOTS: Readonly<Record<string, number>> = {
   memset: 7,
 };
 
-const MODULE_SLOT = 3;
+const MODULE_SLOT = 10;
 
 /** Number of the colour of a node: as its block says, else that of its kind as in the static drawing, but modules have one of their own. */
 export function slot(tree: Tree, node: number): number {

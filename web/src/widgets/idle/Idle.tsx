@@ -99,7 +99,7 @@ function Gaps({ content, rank, traced, route, chooser }: PartProps & { readonly 
     <Figure title={title} tools={chooser} how={content.by === "cause" ? HOW_DEVICE : HOW_HOST}
       change="A capture with Python stacks names functions and lines where this one names operators.">
       <p class="idle-said">
-        {content.headline} {content.apart.length > 0 && <span class="note">{t("Set apart: {what}.", { what: content.apart.join("; ") })}</span>}
+        {t(content.headline)} {content.apart.length > 0 && <span class="note">{t("Set apart: {what}.", { what: content.apart.map((part) => t(part)).join("; ") })}</span>}
       </p>
       <ShareBar parts={parts} label={t(title)} chosen={cause} onChoose={choose} />
       <h2>{t("The longest gaps")}</h2>
@@ -109,7 +109,7 @@ function Gaps({ content, rank, traced, route, chooser }: PartProps & { readonly 
           facts={[`${t(of("cause"))}; ${t("meanwhile the host")} ${t(of("doing"))} ${of("name")} ${of("where")}`.trim(), ...between(of("previous"), of("next"))]}
           ways={ways} onClose={() => setRow(null)} />
       )}
-      {content.unlisted !== null && <p class="note">{content.unlisted}</p>}
+      {content.unlisted !== null && <p class="note">{t(content.unlisted)}</p>}
       <h2>{t("All gaps, by cause and by what the host did")}</h2>
       <Simple name="Idle time by cause" list={content.groups} columns={content.by === "cause" ? GROUPS : GROUPS.slice(1)} sort={BY_TOTAL} kept={{ page: PAGE, route, name: "causes" }} />
     </Figure>
@@ -126,7 +126,7 @@ function Waits({ content, rank, traced, route }: PartProps): JSX.Element | null 
   return (
     <Figure title="Synchronisation points" how="In each of these calls the host waits until a device has caught up, and can launch nothing meanwhile."
       change="A wait that costs little here may cost much more where the device is slower or the batch larger: what counts is what is idle after it.">
-      <p class="idle-said">{content.sync_note}</p>
+      <p class="idle-said">{t(content.sync_note)}</p>
       <Table name="Synchronisation points" columns={columns} rows={rows} kept={{ page: PAGE, route, name: "waits" }} selected={row} onSelect={setRow} height={10} />
       {row !== null && <Chosen name={of("name")} facts={[of("where")].filter((place) => place !== "")} ways={ways} onClose={() => setRow(null)} />}
     </Figure>

@@ -31,7 +31,7 @@ function Drawn({ view }: { readonly view: LoadingView }): JSX.Element {
     <div class="memory loading">
       <Figure title="The way of the data" how={PIPELINE_HOW} change={PIPELINE_CHANGE}>
         <p class={`caveat${view.good ? " calm" : ""}`}>
-          <strong>{view.sentence}</strong>
+          <strong>{t(view.sentence)}</strong>
           <span>{view.bottleneck} ({view.settings}; {view.steps})</span>
         </p>
         <Pipeline view={view} />

@@ -65,7 +65,7 @@ function QueueOf({ queue }: { readonly queue: Queue }): JSX.Element {
           <i key={i}><i style={{ width: `${Math.min(1, Math.max(0, full - i)) * 100}%` }} /></i>
         ))}
       </div>
-      <small>{queue.said}</small>
+      <small>{t(queue.said)}</small>
     </li>
   );
 }

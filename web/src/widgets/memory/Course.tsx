@@ -191,7 +191,7 @@ function Readout({ points, course, slots, point }: { readonly points: Points; re
           {points.reserved !== null && <tr><th scope="row">{t("reserved")}</th><td>{formatBytes(points.reserved[point] ?? 0)}</td><td /></tr>}
         </tbody>
       </table>
-      {here.map((mark) => <p key={mark.text}>{SIGNS[mark.kind]} {mark.text}</p>)}
+      {here.map((mark) => <p key={mark.text}>{SIGNS[mark.kind]} {t(mark.text)}</p>)}
     </div>
   );
 }
@@ -212,7 +212,7 @@ const MOST_MARKS = 6;
 function Marks({ course }: { readonly course: CourseRecord }): JSX.Element {
   return (
     <ul class="marks">
-      {course.marks.slice(0, MOST_MARKS).map((mark, i) => <li key={i}><b>{SIGNS[mark.kind]}</b> {mark.text}</li>)}
+      {course.marks.slice(0, MOST_MARKS).map((mark, i) => <li key={i}><b>{SIGNS[mark.kind]}</b> {t(mark.text)}</li>)}
       {course.marks.length > MOST_MARKS && <li>{t("and {number} more", { number: course.marks.length - MOST_MARKS })}</li>}
     </ul>
   );

@@ -46,7 +46,7 @@ function Drawn({ change }: { readonly change: MemoryChange }): JSX.Element {
         {t("peak")} {formatBytes(change.before_bytes)} → <b>{formatBytes(change.after_bytes)}</b> ({signed(change.change_bytes)}
         {change.before_bytes > 0 && `, ${significant(change.after_bytes / change.before_bytes)}×`})
       </p>
-      {change.notes.map((note) => <p key={note} class="caveat"><strong>{note}</strong></p>)}
+      {change.notes.map((note) => <p key={note} class="caveat"><strong>{t(note)}</strong></p>)}
       {change.groups.length === 0 && <p class="note">{t("Nothing changed.")}</p>}
       {change.groups.map((group) => <Group key={group.title} group={group} most={most} />)}
     </Figure>

@@ -19,7 +19,7 @@ const CHANGE =
 export function Leak({ leak }: { readonly leak: LeakSeries }): JSX.Element {
   return (
     <Figure title="Does it grow?" how={HOW} change={CHANGE}>
-      <p class={`caveat${leak.grows ? " failed" : " calm"}`}><strong>{leak.sentence}</strong></p>
+      <p class={`caveat${leak.grows ? " failed" : " calm"}`}><strong>{t(leak.sentence)}</strong></p>
       {leak.steps.length > 1 ? <Series leak={leak} /> : <p class="note">{t("The series over the steps was not recorded.")}</p>}
       {leak.sites.length > 0 && <Sites leak={leak} />}
     </Figure>

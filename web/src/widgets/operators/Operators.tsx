@@ -60,10 +60,10 @@ function Sheets({ content, rank, chooser, blocks, route }: SheetsProps): JSX.Ele
   return (
     <Figure title="Where the time goes, by name" how={sheet.how} tools={chooser} change="A capture with shapes tells rates, one with stacks source lines, one with modules names of layers; the profiler's own cost makes short operators look longer than they are.">
       <Tabs tabs={tabs} chosen={sheet.key} label={t("Tables")} onChoose={choose}>
-        {content.notes[sheet.key] !== undefined && <p class="sums">{content.notes[sheet.key]}</p>}
+        {content.notes[sheet.key] !== undefined && <p class="sums">{t(content.notes[sheet.key] ?? "")}</p>}
         <SheetTable key={`${rank} ${sheet.key}`} sheet={sheet} listed={listedOf(content, sheet.key)} route={route} rank={rank} traced={blocks.has(`trace/${rank}`)} />
       </Tabs>
-      {content.notice !== null && <p class="note">{content.notice}</p>}
+      {content.notice !== null && <p class="note">{t(content.notice)}</p>}
     </Figure>
   );
 }

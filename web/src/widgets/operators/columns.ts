@@ -101,7 +101,7 @@ const KERNELS: Sheet = {
 
 const LINES: Sheet = {
   key: "lines",
-  title: "Source lines",
+  title: "Functions",
   how: "Time belongs to the innermost function of your own code around it; backward work belongs to the function that ran its forward operator. The line is where a function begins.",
   columns: [
     { key: "where", title: "Function", kind: "place", wide: 44 },

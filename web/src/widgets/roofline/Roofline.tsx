@@ -84,8 +84,8 @@ function Ceilings({ all, slopes }: { readonly all: readonly Ceiling[]; readonly 
                 <td>{formatRate(rate, unit)}</td>
                 <td>{low === null ? "–" : `≥ ${formatRate(low, unit)}`}</td>
                 <td>
-                  {source}
-                  {work !== "" && ` (${work})`}
+                  {t(source)}
+                  {work !== "" && ` (${t(work)})`}
                 </td>
               </tr>
             );

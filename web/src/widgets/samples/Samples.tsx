@@ -81,7 +81,7 @@ function CourseChart({ view, course }: { readonly view: MeasurementView; readonl
       below={
         <>
           {course.trend !== null && <p class="note">{trendWords(course)}</p>}
-          {course.thinned !== null && <p class="note">{course.thinned}</p>}
+          {course.thinned !== null && <p class="note">{t(course.thinned)}</p>}
         </>
       }
     />

@@ -1,5 +1,6 @@
 /** One cell of a table. */
 import type { JSX } from "preact";
+import { t } from "../../i18n/language";
 import { type Cell, type Column, isWords } from "./model";
 import { exact, shown } from "./write";
 
@@ -18,7 +19,7 @@ export function CellOf({ column, value }: Props): JSX.Element {
   if (isWords(column.kind)) {
     const whole = String(exact(value));
     const title = whole.length > SURELY_FITS ? whole : undefined;
-    return <td class="words" title={title}>{column.kind === "code" && value !== null ? <code>{text}</code> : text}</td>;
+    return <td class="words" title={title}>{column.kind === "code" && value !== null ? <code>{text}</code> : column.kind === "text" ? t(text) : text}</td>;
   }
   if (column.kind === "share" && typeof value === "number") {
     return (

@@ -34,6 +34,8 @@ export interface TableProps {
 }
 
 const HEIGHT = 16;
+/** Up to so many rows all are in the page, so that they may be as high as their words need. */
+const WRAPPED = 60;
 /** Scrolling by less does not draw anew. */
 const STRIDE_PX = 4 * ROW_PX;
 const NOTHING: readonly Sort[] = [];
@@ -49,12 +51,15 @@ export function Table({ name, columns, rows, initialSort = NOTHING, kept, select
   const order = useMemo(() => arranged(columns, rows, { find, bounds: bounds ?? {}, sort }), [columns, rows, find, bounds, sort]);
   const seen = useMemo(() => columns.filter(({ key }) => !hidden.has(key)), [columns, hidden]);
   const widths = useMemo(() => seen.map((column) => widthOf(column, t(column.title), rows)), [seen, rows, language()]);
+  const wraps = rows.length <= WRAPPED;
   const rooms = roomsOf(widths, seen.map(({ kind }) => isWords(kind)));
 
   const reveal = (place: number): void => {
     const box = scroller.current;
     if (box === null) return;
-    box.scrollTop = scrollFor(place, box.scrollTop, box.clientHeight - headOf(box));
+    const [row, head] = [wraps ? box.querySelectorAll<HTMLElement>("tbody tr")[place] : undefined, headOf(box)];
+    if (row !== undefined) box.scrollTop = Math.min(row.offsetTop - head, Math.max(box.scrollTop, row.offsetTop + row.offsetHeight - box.clientHeight));
+    else box.scrollTop = scrollFor(place, box.scrollTop, box.clientHeight - head);
   };
   const move = (place: number): void => {
     const to = Math.max(0, Math.min(order.length - 1, place));
@@ -84,8 +89,8 @@ export function Table({ name, columns, rows, initialSort = NOTHING, kept, select
   };
 
   const number = Math.min(order.length, height);
-  const { first, end } = rowsInView(scrolled, number * ROW_PX, order.length);
-  const slots = mostInPage(number * ROW_PX); // elements are used again for the rows that come into view
+  const { first, end } = wraps ? { first: 0, end: order.length } : rowsInView(scrolled, number * ROW_PX, order.length);
+  const slots = wraps ? order.length + 1 : mostInPage(number * ROW_PX); // elements are used again for the rows that come into view
   const inPage = active >= first && active < end;
   const spans = Array.from({ length: Math.max(0, end - first) }, (_, i) => first + i);
   return (
@@ -95,7 +100,7 @@ export function Table({ name, columns, rows, initialSort = NOTHING, kept, select
       <div class="table-scroll" ref={scroller} style={{ maxHeight: `${(height + (bounds === null ? 1.6 : 2.9)) * ROW_PX}px` }}
         onScroll={(event) => setScrolled(Math.floor(event.currentTarget.scrollTop / STRIDE_PX) * STRIDE_PX)}>
         <table role="grid" tabIndex={0} aria-label={t(name)} aria-rowcount={order.length + 1} aria-colcount={seen.length}
-          aria-activedescendant={inPage ? `${id}-${active}` : undefined} class={onSelect === undefined ? "" : "selectable"}
+          aria-activedescendant={inPage ? `${id}-${active}` : undefined} class={`${onSelect === undefined ? "" : "selectable"}${wraps ? " wraps" : ""}`}
           style={{ minWidth: `calc(${rooms.join(" + ")})` }} onKeyDown={press}>
           <colgroup>
             {seen.map(({ key }, i) => <col key={key} style={i === 0 && (widths[0] ?? 0) > SHORT_CH ? {} : { width: rooms[i] ?? "" }} />)}

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { type Spot, Surface } from "../../canvas/Surface";
 import type { Range } from "../../canvas/viewport";
-import { formatNs } from "../../data/quantity";
+import { formatCount, formatNs } from "../../data/quantity";
 import { perfettoJson } from "../../export/perfetto";
 import { saveCanvas } from "../../export/picture";
 import { download } from "../../export/download";
@@ -70,7 +70,10 @@ export function Stage({ scene, route, choice, rank, file }: Props): JSX.Element 
       change="Times include the profiler's own cost, which is largest where many short operators follow each other: compare with an unprofiled run before you trust gaps of a few microseconds."
       tools={<Tools scene={scene} looking={looking} search={search} choice={choice} onSave={(what) => save(what, view, looking, file)} />}
     >
-      {scene.content.notice !== null && <p class="note">{scene.content.notice}</p>}
+      {(scene.content.num_passing ?? 0) > 0 && (
+        <p class="note">{t("{n} Python frames that only pass their call on are left out; the flame graph can show them.", { n: formatCount(scene.content.num_passing ?? 0) })}</p>
+      )}
+      {scene.content.notice !== null && <p class="note">{t(scene.content.notice)}</p>}
       <Overview scene={scene} range={range} onRange={looking.setRange} />
       <div
         class="timeline-scroll"

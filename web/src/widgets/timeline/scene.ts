@@ -19,6 +19,8 @@ export interface TraceContent {
   readonly merged: { readonly slice: readonly number[]; readonly num_events: readonly number[]; readonly busy_ns: readonly number[] };
   readonly launches: { readonly slice: readonly number[]; readonly source: readonly number[] };
   readonly num_slices: number;
+  /** Python frames that only pass their call on, and are no slices here. */
+  readonly num_passing?: number;
   readonly notice: string | null;
 }
 
