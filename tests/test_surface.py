@@ -40,6 +40,7 @@ PUBLIC = [
     "Measurement",
     "Trace",
     "Training",
+    "TrainingLoop",
     "Verdict",
     "Workload",
     "__version__",

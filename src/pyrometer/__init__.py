@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from pyrometer.tuning.checkpointing.plan import plan_checkpoints as plan_checkpoints
     from pyrometer.tuning.checkpointing.record import CheckpointPlan as CheckpointPlan
     from pyrometer.tuning.loader.tune import tune_loader as tune_loader
+    from pyrometer.tuning.loop.loop import TrainingLoop as TrainingLoop
     from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
     from pyrometer.tuning.shapes.buckets import ShapeBuckets as ShapeBuckets
     from pyrometer.tuning.shapes.packing import pack_sequences as pack_sequences
@@ -110,6 +111,7 @@ _HOMES = {
     "RuleSettings": "pyrometer.rules.settings",
     "ShapeBuckets": "pyrometer.tuning.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
+    "TrainingLoop": "pyrometer.tuning.loop.loop",
     "Training": "pyrometer.workload.training",
     "Verdict": "pyrometer.bench.comparison.verdict",
     "Workload": "pyrometer.workload.workload",
