@@ -110,9 +110,7 @@ def loop_of(kind, folder, **options):
     random.seed(1)
     np.random.seed(1)  # noqa: NPY002
     torch.default_generator.manual_seed(1)
-    model = nn.Sequential(
-        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), nn.ReLU(), nn.Linear(16, 3)
-    )
+    model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), nn.ReLU(), nn.Linear(16, 3))
     model.register_buffer("unsaved", torch.zeros(()), persistent=False)
     model.register_forward_pre_hook(lambda own, _: own.unsaved.add_(1) and None)
     optimizer = torch.optim.AdamW(model.parameters(), 0.01)
@@ -150,7 +148,9 @@ def hash_of(value):
 
     def add(part):
         if isinstance(part, torch.Tensor):
-            found.update(part.contiguous().view(torch.uint8).numpy().tobytes() if part.dim() else part.numpy())
+            found.update(
+                part.contiguous().view(torch.uint8).numpy().tobytes() if part.dim() else part.numpy()
+            )
         elif isinstance(part, dict):
             add([*map(str, part), *part.values()])
         elif isinstance(part, (list, tuple)):

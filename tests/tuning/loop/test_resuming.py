@@ -97,7 +97,9 @@ def test_state_of_a_finer_dtype_than_its_parameter_is_not_rounded():
         model = nn.Linear(3, 2).to(torch.bfloat16)
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         for parameter in model.parameters():
-            optimizer.state[parameter] = {"momentum_buffer": torch.full_like(parameter, 1 / 3, dtype=torch.float32)}
+            optimizer.state[parameter] = {
+                "momentum_buffer": torch.full_like(parameter, 1 / 3, dtype=torch.float32)
+            }
         return pm.Training(model, nn.MSELoss(), optimizer, [0]).parts
 
     given, taking = parts(), parts()
@@ -114,7 +116,9 @@ def test_a_checkpoint_of_another_training_is_refused_in_one_line(tmp_path):
         model = nn.Linear(4, width)
         batches = [(torch.randn(2, 4), torch.randn(2, width))]
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        return pm.TrainingLoop(pm.Training(model, nn.MSELoss(), optimizer, batches), checkpoints=tmp_path, **options)
+        return pm.TrainingLoop(
+            pm.Training(model, nn.MSELoss(), optimizer, batches), checkpoints=tmp_path, **options
+        )
 
     loop(2).run(1)
     with pytest.raises(InputError, match="does not fit this training .*; resume with the model"):

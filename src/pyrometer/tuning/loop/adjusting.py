@@ -138,7 +138,7 @@ class Adjusting:
             self._try_loader(step, settings, waits)
 
     def _try_loader(self, step: int, settings: LoaderSettings, waits: float) -> None:
-        workers = min(max(1, 2 * settings.num_workers), len(os.sched_getaffinity(0)))
+        workers = min(max(1, 2 * settings.num_workers), _num_cpus())
         prefetch = 2 * (settings.prefetch_factor or 1)
         reason = f"{format_percent(waits, 2)} of the step waits for data"
         self._loader_before = settings
@@ -202,3 +202,7 @@ class Adjusting:
             if isinstance(part, SEES_BATCH) or (isinstance(part, WEIGHTED) and part.weight is not None):
                 return f"{type(part).__name__} gives other results for parts of a batch"
         return None
+
+
+def _num_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -57,15 +57,22 @@ class PositionedBatches:
         self._moments: deque[dict[str, Any]] = deque()
         self._own_random: dict[str, Any] | None = None
 
-    def next(self) -> Any:
-        """The next batch on the device, or `END`, after which the next epoch begins."""
+    def next(self, *, within: bool = False) -> Any:
+        """The next batch on the device, or `END`, after which the next epoch begins.
+
+        Args:
+            within: a step, which ends early where a loader has fewer batches than its length says: the epoch ends with the next call.
+        """
         ahead = self._ahead or self._start()
         if self._peeked is not _NOTHING:
             batch, self._peeked = self._peeked, _NOTHING
         else:
             batch = next(ahead, END)
         if batch is END:
-            self._end()
+            if within:
+                self._peeked = END
+            else:
+                self._end()
             return END
         self.batch += 1
         if self._moments:

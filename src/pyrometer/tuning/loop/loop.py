@@ -165,10 +165,10 @@ class TrainingLoop:
                 return reason
 
     def _step(self) -> list[torch.Tensor] | None:
-        step: Callable[[], list[torch.Tensor] | None] = self._steps.run
+        again = False
         while True:
             try:
-                return step()
+                return self._steps.run(again=again)
             except Exception as error:
                 if not is_full(error):
                     raise
@@ -178,7 +178,7 @@ class TrainingLoop:
                     raise
             # Only here are the frames of the failed step, and the tensors in them, gone.
             give_back(self._device)
-            step = self._steps.run_again
+            again = True
 
     def _after_step(self, losses: list[torch.Tensor]) -> str | None:
         self._progress.unread.append(losses)
@@ -188,7 +188,7 @@ class TrainingLoop:
             self._tell_adjustments()
         reason = self._log() if self.step % self._log_every == 0 else None
         if self._evaluate_every is not None and self.step % self._evaluate_every == 0:
-            reason = self._log(self._evaluated()) or reason
+            reason = self._evaluated() or reason
         if self.step % self._checkpoint_every == 0:
             self._save()
         return reason
@@ -196,9 +196,7 @@ class TrainingLoop:
     def _end_epoch(self) -> str | None:
         self._adjusting.after_epoch(self.step)
         self._tell_adjustments()
-        if self._evaluate is not None and self._evaluate_every is None:
-            return self._log(self._evaluated())
-        return None
+        return self._evaluated() if self._evaluate_every is None else None
 
     def _asked(self, signals: StopSignals) -> str | None:
         """Whether a signal asks for the end; several ranks agree on it when they log."""
@@ -218,17 +216,19 @@ class TrainingLoop:
         stop = self._stop_when is not None and bool(self._asked_of_user("stop_when", self._stop_when, point))
         return "stop_when said so" if any(gathered(stop)) else None
 
-    def _evaluated(self) -> dict[str, float]:
-        assert self._evaluate is not None
+    def _evaluated(self) -> str | None:
+        """Evaluate, where there is a function for it, and log the metrics; why to stop, where `stop_when` says so."""
+        if self._evaluate is None:
+            return None
         model = self.parts.model
         modes = [(part, part.training) for part in model.modules()]
         try:
             with preserved_rng(), torch.no_grad():
                 model.eval()
                 metrics = self._asked_of_user("evaluate", self._evaluate, model)
-                return {name: float(value) for name, value in metrics.items()}
         finally:
             _restore_modes(modes)
+        return self._log({name: float(value) for name, value in metrics.items()})
 
     def _save(self) -> None:
         if self._folder is None or self._saved_step == self.step:

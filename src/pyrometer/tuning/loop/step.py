@@ -58,13 +58,21 @@ class LoopStep:
         self._syncing = _syncing(parts.model)
         self._taken: list[tuple[Any, bool]] = []
 
-    def run(self) -> list[torch.Tensor] | None:
-        """One step; the detached losses of its batches, or `None` where the epoch had ended. Nothing waits for the device."""
-        self._times.begin()
-        self._taken = []
-        losses: list[torch.Tensor] = []
-        while len(losses) < self._work.accumulate:
-            batch = self._take()
+    def run(self, *, again: bool = False) -> list[torch.Tensor] | None:
+        """One step; the detached losses of its batches, or `None` where the epoch had ended. Nothing waits for the device.
+
+        Args:
+            again: start the last step once more, which failed, with the batches that it had taken.
+        """
+        if again:
+            self.parts.optimizer.zero_grad(set_to_none=True)
+        else:
+            self._times.begin()
+            self._taken = []
+        losses = [self._learn(batch, is_last=last) for batch, last in self._taken]
+        last = bool(self._taken) and self._taken[-1][1]
+        while not last:
+            batch = self._take(within=bool(losses))
             if batch is END:
                 break
             last = len(losses) + 1 == self._work.accumulate or self._batches.is_last()
@@ -75,25 +83,14 @@ class LoopStep:
         self._finish(len(losses))
         return losses
 
-    def run_again(self) -> list[torch.Tensor]:
-        """The same step from its start, after it failed."""
-        self.parts.optimizer.zero_grad(set_to_none=True)
-        losses = [self._learn(batch, is_last=last) for batch, last in self._taken]
-        self._finish(len(losses))
-        return losses
-
     @property
     def num_samples(self) -> int:
         """Of the smallest batch of the present step."""
         return min(num_samples(batch) for batch, _ in self._taken)
 
-    def let_go(self) -> None:
-        """Forget the batches that are kept until their step is done."""
-        self._taken = []
-
-    def _take(self) -> Any:
+    def _take(self, *, within: bool) -> Any:
         fetched_ns, began_ns = self._batches.fetch_ns, time.perf_counter_ns()
-        batch = self._batches.next()
+        batch = self._batches.next(within=within)
         fetched_ns = self._batches.fetch_ns - fetched_ns
         if batch is not END:
             self._times.loaded(fetched_ns, time.perf_counter_ns() - began_ns - fetched_ns)
