@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 
 import pytest
@@ -10,12 +11,12 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pyrometer as pm
+from pyrometer.bench.clock import HostClock
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.tuning.loop.adjusting import TRIAL_STEPS, Adjusting
 from pyrometer.tuning.loop.batches import PositionedBatches
 from pyrometer.tuning.loop.step import LoopStep
 from pyrometer.tuning.loop.timing import StepTimes
-from pyrometer.bench.clock import HostClock
 
 
 class Narrow(nn.Module):
@@ -218,4 +219,4 @@ def test_an_adjusted_loader_trains_on_the_same_samples():
     run = pm.TrainingLoop(work, adjust=("loader",)).run(epochs=4)
     assert run.adjustments
     for epoch in range(4):
-        assert sorted(sum(seen[16 * epoch : 16 * (epoch + 1)], [])) == list(range(64))
+        assert sorted(itertools.chain(*seen[16 * epoch : 16 * (epoch + 1)])) == list(range(64))

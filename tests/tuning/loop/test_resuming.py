@@ -121,7 +121,7 @@ def test_a_checkpoint_of_another_training_is_refused_in_one_line(tmp_path):
         )
 
     loop(2).run(1)
-    with pytest.raises(InputError, match="does not fit this training .*; resume with the model"):
+    with pytest.raises(InputError, match=r"does not fit this training .*; resume with the model"):
         loop(3).run(2)
     with pytest.raises(InputError, match=r"state: got \['average'\], the checkpoint holds \[\]"):
         loop(2, state={"average": training_program.Average(nn.Linear(1, 1))}).run(2)
