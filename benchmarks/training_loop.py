@@ -89,7 +89,9 @@ def main() -> None:
         extra = float(np.median(times[:, 1] - times[:, 0]))
         ratio = format_ratio(*(float(np.exp(value)) for value in (middle, low, high)))
         step = format_seconds(float(np.median(times[:, 0])))
-        print(f"{depth + 2} layers of {width}, batch {size}: {step} a step by hand; {ratio}, {extra * 1e6:+.1f} µs a step")
+        print(
+            f"{depth + 2} layers of {width}, batch {size}: {step} a step by hand; {ratio}, {extra * 1e6:+.1f} µs a step"
+        )
 
 
 if __name__ == "__main__":
