@@ -147,7 +147,7 @@ class PositionedBatches:
     def _start(self, skip: int = 0) -> Iterator[Any]:
         random = random_state()
         if self._streams is not None and self._own_random is None:
-            self._own_random = random
+            self._own_random = random | {"cuda": []}  # loaders draw on the host
         self._at_start = {"random": random, "own": self._own_random, "parts": _states(self.loader)}
         for part in _parts(self.loader):
             if hasattr(part, "set_epoch"):
@@ -206,12 +206,12 @@ class PositionedBatches:
     def _draw(self) -> Any:
         if self._own_random is None or _has_workers(self.loader):
             return next(self._source, END)
-        outside = random_state()
+        outside = random_state(devices=False)
         set_random_state(self._own_random)
         try:
             return next(self._source, END)
         finally:
-            self._own_random = random_state()
+            self._own_random = random_state(devices=False)
             set_random_state(outside)
 
     def _moment(self) -> dict[str, Any]:

@@ -9,14 +9,15 @@ import numpy as np
 import torch
 
 
-def random_state() -> dict[str, Any]:
-    """The states of Python, NumPy (the global one), torch, and every CUDA device once CUDA is in use."""
+def random_state(*, devices: bool = True) -> dict[str, Any]:
+    """The states of Python, NumPy (the global one), torch, and with `devices` every CUDA device once CUDA is in use."""
+    with_cuda = devices and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     _, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 - the global state is what is kept
     return {
         "python": random.getstate(),
         "numpy": (torch.from_numpy(keys), int(position), int(has_gauss), float(cached)),
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],  # type: ignore[no-untyped-call]
+        "cuda": torch.cuda.get_rng_state_all() if with_cuda else [],
     }
 
 
