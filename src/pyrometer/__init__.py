@@ -66,6 +66,7 @@ Memory
 Tuning
   Recipe, load_recipe(path)                the proved levers; recipe.apply(model)
   Lever, lever                             a lever of your own, and its registration
+  TrainingLoop(work)                       a loop that survives kills, for those who have none
 
 Data and numbers
   observe_loading(train), LoaderReport     how the data arrives
