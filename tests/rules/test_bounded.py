@@ -35,6 +35,9 @@ def ceiling(first: int = 10, last: int = 20, low: float = 0.4, **fields: Any) ->
     return Ceiling(**told | fields)
 
 
+WORST = 0.9 / (0.9 + 0.1 / LONGER)
+"""Of the findings below, at another time."""
+
 LOADER = ceiling(where=Place(phase="data"), what="loader", last_line=None)
 
 
@@ -68,12 +71,15 @@ def range_of(told: Finding) -> tuple[float | None, float | None]:
 
 def test_the_best_case_is_the_step_without_the_place_and_says_so() -> None:
     told = bounded(finding(), case(ceiling()))
-    assert range_of(told) == (0.4, 0.9)
+    assert range_of(told) == (0.4, pytest.approx(WORST))
     assert told.advice.gain.method == "removal; the best case is measured: the step without `Net.forward`"  # type: ignore[union-attr]
 
 
 def test_of_places_within_each_other_the_one_that_brings_least_bounds() -> None:
-    assert range_of(bounded(finding(), case(ceiling(low=0.2), ceiling(12, 16, low=0.6)))) == (0.6, 0.9)
+    assert range_of(bounded(finding(), case(ceiling(low=0.2), ceiling(12, 16, low=0.6)))) == (
+        0.6,
+        pytest.approx(WORST),
+    )
 
 
 def test_a_worst_case_beyond_the_ceiling_is_no_longer_believed() -> None:
@@ -106,16 +112,20 @@ def test_what_the_place_does_not_bound_stays(told: Finding, ceilings: list[Ceili
 
 
 @given(low=st.floats(0, 1), width=st.floats(0, 1))
-def test_at_another_time_what_goes_may_take_more_of_the_step(low: float, width: float) -> None:
-    high = low + width * (1 - low)
+def test_at_another_time_what_goes_may_take_more_of_the_step_or_less(low: float, width: float) -> None:
+    high = min(1.0, low + width * (1 - low))
     known = range_of(bounded(finding(ratio_low=low, ratio_high=high), case()))
     assert known[0] is not None
+    assert known[1] is not None
     assert low / (LONGER + 0.01) <= known[0] <= low
-    assert known[1] == high
+    assert high <= known[1] + 1e-12 <= min(1.0, high * (LONGER + 0.01)) + 1e-9
 
 
 def test_the_loader_bounds_what_is_said_of_it() -> None:
-    assert range_of(bounded(finding("python-heavy-collate"), case(ceiling(), LOADER))) == (0.4, 0.9)
+    assert range_of(bounded(finding("python-heavy-collate"), case(ceiling(), LOADER))) == (
+        0.4,
+        pytest.approx(WORST),
+    )
 
 
 def test_rules_that_are_bounded_by_the_loader_are_about_data() -> None:
@@ -156,7 +166,7 @@ LOOP = finding("costly-place", line=4, share=0.2, ratio_low=0.79, ratio_high=0.8
 def test_its_function_goes_with_the_place_and_at_worst_the_most_of_it() -> None:
     low, high = range_of(bounded(LOOP, case(host=profiled(0.4), text=PENALTY)))
     assert low == pytest.approx(0.6 / (0.6 + LONGER * 0.4), abs=0.03)
-    assert high == pytest.approx(1 - 0.75 * 0.75 * 0.4, abs=0.01)
+    assert high == pytest.approx(0.775 / (0.775 + 0.225 / LONGER), abs=0.01)
 
 
 def test_of_a_function_that_was_cut_out_both_ends_follow_from_the_experiment() -> None:

@@ -107,21 +107,22 @@ def _measured(finding: Finding, case: Case) -> Finding:
     if gain is None or low is None or gain.measured:
         return finding
     around = surroundings(case, finding.where, share) if share and finding.name in REPLACING else None
+    sampled = any(link.startswith("/host/") for link in finding.links)
     if around is None or case.host is None or not share:
-        gain = _elsewhere(gain)
+        gain = _elsewhere(gain, sampled=sampled)
     else:
-        sampled = any(link.startswith("/host/") for link in finding.links)
         most = spread(case.host, share).most if sampled else share
         high = 1.0 if gain.ratio_high is None else gain.ratio_high
         best, worst = min(1.0, (1 - low) / most), min(1.0, (1 - high) / share)
         if around.ceiling is None:
             known = spread(case.host, around.share)
             gain = _elsewhere(
-                _with_function(gain, 1 - best * known.most, 1 - worst * SURE_PART * known.least)
+                _with_function(gain, 1 - best * known.most, 1 - worst * SURE_PART * known.least),
+                sampled=sampled,
             )
         else:
             sure = worst * min(1.0, max(SURE_PART, share / around.share))
-            gain = _without_function(gain, around.ceiling, best * around.part, sure * around.part)
+            gain = _without_function(gain, around.ceiling, best * around.most, sure * around.part)
     gain = _limited(gain, finding, case.ceilings or ())
     return msgspec.structs.replace(finding, advice=msgspec.structs.replace(finding.advice, gain=gain))
 
@@ -144,10 +145,14 @@ def _without_function(gain: Gain, ceiling: Ceiling, best: Ratio, worst: Ratio) -
     )
 
 
-def _elsewhere(gain: Gain) -> Gain:
-    """The same at another time, in which what goes takes more of the step."""
-    low = gain.ratio_low or 0.0
-    return msgspec.structs.replace(gain, ratio_low=low / (low + LONGER * (1 - low))) if low < 1 else gain
+def _elsewhere(gain: Gain, *, sampled: bool) -> Gain:
+    """The same at another time, in which what goes takes more of the step, and where samples tell its share also less."""
+    low, high = gain.ratio_low or 0.0, gain.ratio_high
+    if low >= 1:
+        return gain
+    if sampled and high is not None and high < 1:
+        high /= high + (1 - high) / LONGER
+    return msgspec.structs.replace(gain, ratio_low=low / (low + LONGER * (1 - low)), ratio_high=high)
 
 
 def _limited(gain: Gain, finding: Finding, ceilings: Sequence[Ceiling]) -> Gain:

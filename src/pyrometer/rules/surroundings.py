@@ -11,6 +11,8 @@ import ast
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.rules.host.patterns.rounds import frames_of, repeated_ns
+from pyrometer.rules.host.patterns.spending import spread
 from pyrometer.rules.joining import function_at, is_same_file
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ class Surroundings(NamedTuple):
     """Of a step, with what it calls and its backward pass, without the layers that it runs."""
     part: Ratio
     """Of its time, that is."""
+    most: Ratio
+    """The same at most, by what samples leave open and the trace has counted."""
     ceiling: Ceiling | None
 
 
@@ -76,7 +80,18 @@ def surroundings(case: Case, where: Located, share: Ratio) -> Surroundings | Non
     is_step = around > MOST_SHARE and ceiling is None
     if is_step or part < 1 - MOST_LAYERS or share < LEAST_PART * around:
         return None
-    return Surroundings(share=max(around, share), part=part, ceiling=ceiling)
+    most = max(1 - spread(profile, min(1.0, layers_s / total_s)).least, _repeated(case, place))
+    return Surroundings(share=max(around, share), part=part, most=most, ceiling=ceiling)
+
+
+def _repeated(case: Case, function: tuple[Module, FunctionNode]) -> Ratio:
+    """The part of a function's time in the trace that its rounds take; 0 where it has none."""
+    lines = case.trace.top_lines if case.trace is not None else []
+    line = next((line for line in lines if function_at(line, case.modules) == function), None)
+    if line is None or case.trace is None:
+        return 0.0
+    whole_ns = sum(frame.total_ns for frame in frames_of(case.trace, line, line.function))
+    return min(1.0, repeated_ns(case.trace, line, line.function) / max(whole_ns, 1))
 
 
 def backward_s(case: Case, function: tuple[Module, FunctionNode]) -> Seconds:

@@ -16,6 +16,7 @@ from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.place import Place
 from pyrometer.report.answer.documents import short_answer
 from pyrometer.report.answer.lines import MOST_LINES, screen
+from pyrometer.report.answer.measured import figure
 from pyrometer.report.documents import Document
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.difference.record import NodeChange, PartChange, TimeChange, TraceDiff
@@ -97,6 +98,13 @@ def test_the_first_line_is_the_figure_with_its_interval(recorded_documents):
     first, second = lines_of(recorded_documents["check slow_loader workload"])[:2]
     assert first.startswith("slow_loader.py:workload   696 images/s · 22.6 ms/step (22.5–22.9)")
     assert second.startswith("Data-bound: data 13.5 ms · ")
+
+
+def test_a_mean_beside_a_median_far_from_it_says_so(recorded_documents):
+    m = recorded_documents["check slow_loader workload"].evidence.measurement
+    usual, slow = (figure(msgspec.structs.replace(m, mean_s=m.median_s * factor)) for factor in (1.05, 7.0))
+    assert " on average" not in usual
+    assert re.search(r"/s on average · 22.6 ms/step at the median \(22.5–22.9\)$", slow)
 
 
 def test_a_screen_holds_three_fixes_at_most_and_counts_the_others(documents):

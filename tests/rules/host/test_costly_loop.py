@@ -62,6 +62,31 @@ def test_rounds_over_whole_tensors_are_told_at_the_loop(
     assert (gain.ratio_low or 0) < 0.4 < (gain.ratio_high or 0) < 0.8
 
 
+PER_PICTURE = """
+import torch
+
+
+class Meter:
+    def update(self, pictures):
+        return torch.cat([self.sharpen(picture) for picture in pictures])
+"""
+
+
+def test_what_each_round_does_with_its_own_element_stays(
+    sampled: Sampled, findings: Callable[..., list[Finding]], trace_of: Callable[..., RankReport]
+) -> None:
+    spent = {"operator self.sharpen": 0.9}
+    case = sampled(PER_PICTURE, {7: spent}, loops={7: (64.0, spent)}, trace=trace_of("aten::pow"))
+    (finding,) = findings(CODE, case)
+    gain = finding.advice.gain
+    assert gain is not None
+    shared = sampled(METER, {9: spent}, loops={8: (64.0, spent)}, trace=trace_of("aten::pow"))
+    (other,) = findings(CODE, shared)
+    assert other.advice.gain is not None
+    assert (gain.ratio_high or 0) > (other.advice.gain.ratio_high or 0) + 0.1
+    assert (gain.ratio_high or 0) > 0.6
+
+
 def test_it_is_what_a_check_says_where_no_rule_knows_more(
     sampled: Sampled, trace_of: Callable[..., RankReport]
 ) -> None:

@@ -136,7 +136,7 @@ def test_rounds_that_nobody_counted_are_told_with_less_confidence(
     sampled: Callable[..., Case], only: Callable[..., Finding]
 ) -> None:
     finding = only(CODE, sampled(HEAD + HELPER, {7: BUSY}, loops={6: (None, BUSY)}))
-    assert finding.message.startswith("each round computes all of")
+    assert finding.message.startswith("each round recomputes all of")
     assert finding.confidence == "medium"
     assert finding.advice.gain.ratio_low < 0.3 < finding.advice.gain.ratio_high < 1
 

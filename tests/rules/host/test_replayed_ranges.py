@@ -51,7 +51,7 @@ def test_the_best_case_is_the_replay(
     assert with_it is not None
     assert without is not None
     assert with_it.ratio_low == (without.ratio_low if low is None else low)
-    assert with_it.ratio_high == 0.9
+    assert with_it.ratio_high == without.ratio_high
 
 
 def test_every_rule_that_a_replay_bounds_exists() -> None:

@@ -215,6 +215,19 @@ def test_steps_that_vary_come_later_or_are_most_of_all_stay(builder, lengths):
     assert steady(steps(builder, lengths).read()).left_out == ()
 
 
+@pytest.mark.parametrize(
+    ("lengths", "number"),
+    [
+        ([50, 9, 9, 9, 48, 9, 9, 9], 0),
+        ([50, 9, 9, 9, 9, 9, 30, 9], 0),
+        ([900, 60, 9, 9, 50, 9, 9], 1),
+        ([50, 9, 9, 9, 24, 9], 1),
+    ],
+)
+def test_long_steps_that_come_again_are_no_cold_start(builder, lengths, number):
+    assert sum(left.count for left in steady(steps(builder, lengths).read()).left_out) == number
+
+
 def test_a_last_step_that_holds_next_to_nothing_makes_no_outlier_of_the_first(builder):
     builder.annotate("ProfilerStep#0", 0, 50 * MS)
     work(builder, 0)

@@ -1749,7 +1749,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "gone, as with all work in one graph": "消失，如同所有工作都在一个图中",
   "Pyrometer's marks": "Pyrometer 的标记",
   "{n}× faster": "提速至 {n}×",
-  "at least {n}× faster": "至少提速至 {n}×",
+  "{n}× to over {n}× faster": "提速至 {n}× 到 {n}× 以上",
   "{n}× slower": "耗时增至 {n}×",
   "up to {n}× faster": "最多提速至 {n}×",
   "{n}–{n}× faster": "提速至 {n}–{n}×",

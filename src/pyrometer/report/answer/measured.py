@@ -50,12 +50,16 @@ def figure(m: Measurement) -> str:
     said = f"{format_seconds(m.median_s)}/step ({of_measurement.step_interval(m)})"
     if m.failure is not None:
         return f"{failure.headline(m.failure)} · {said} before"
-    return f"{format_rate(m.throughput, f'{m.unit}/s')}{_on_average(m)} · {said}"
+    rate = format_rate(m.throughput, f"{m.unit}/s")
+    if not _has_slow_steps(m):
+        return f"{rate} · {said}"
+    # The one is a mean and the other a median: each says so.
+    return f"{rate} on average · {format_seconds(m.median_s)}/step at the median ({of_measurement.step_interval(m)})"
 
 
-def _on_average(m: Measurement) -> str:
-    """Said where some steps are so slow that the throughput, a mean, is far from what the median step promises."""
-    return " on average" if m.mean_s > FAR_FROM_MEDIAN * m.median_s else ""
+def _has_slow_steps(m: Measurement) -> bool:
+    """Whether some steps are so slow that the throughput, a mean, is far from what the median step promises."""
+    return m.mean_s > FAR_FROM_MEDIAN * m.median_s
 
 
 def tail(m: Measurement) -> str:

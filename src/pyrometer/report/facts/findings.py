@@ -51,6 +51,9 @@ NEVER_FASTER = 0.995
 NEXT_TO_NOTHING = 0.05
 """A best ratio below which what is left of the step is smaller than what is known of it: no larger factor is named."""
 
+LEAST_LEFT = 0.01
+"""The same where the worst ratio is below that, too."""
+
 
 class Card(NamedTuple):
     """One finding as text."""
@@ -133,7 +136,8 @@ def trial_text(finding: Finding) -> str:
     low = promised.ratio_low if promised is not None else None
     if promised is None or low is None:
         return f"tried: {trial.said}"
-    predicted = _faster(low, promised.ratio_high if promised.ratio_high is not None else 1.0)
+    high = promised.ratio_high if promised.ratio_high is not None else 1.0
+    predicted = _faster(low, high)
     return f"tried: {trial.said} (predicted: {predicted})"
 
 
@@ -142,12 +146,12 @@ def _faster(low: float, high: float) -> str:
 
     >>> _faster(0.5, 0.8), _faster(0.9351, 0.9352), _faster(0.5, 1.0)
     ('1.25–2.00× faster', '1.07× faster', 'up to 2.00× faster')
-    >>> _faster(0.001, 0.4), _faster(0.001, 1.0)
-    ('at least 2.50× faster', 'up to 20.0× faster')
+    >>> _faster(0.001, 0.4), _faster(0.001, 0.04), _faster(0.001, 1.0)
+    ('2.50× to over 20× faster', '25.0–100× faster', 'up to 20.0× faster')
     """
-    if low < NEXT_TO_NOTHING and high < NEVER_FASTER:
-        return f"at least {significant(1 / high)}× faster"
-    low = max(low, NEXT_TO_NOTHING)
+    if low < NEXT_TO_NOTHING < high < NEVER_FASTER:
+        return f"{significant(1 / high)}× to over {1 / NEXT_TO_NOTHING:.0f}× faster"
+    low = min(max(low, NEXT_TO_NOTHING if high >= NEVER_FASTER else LEAST_LEFT), high)
     least, most = significant(1 / high), significant(1 / low)
     if high >= NEVER_FASTER:
         return f"up to {most}× faster"

@@ -36,6 +36,7 @@ No fix is applied: sums in another order may round differently, and only the pro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,7 @@ def explain(case: Case) -> Iterator[Finding]:
         whole = run._replace(
             operators=run.operators + backward,
             elsewhere=run.elsewhere - backward,
-            work=min(run.work, PASSES_STAY),
+            work=run.work if _has_own_elements(run) else min(run.work, PASSES_STAY),
         )
         if whole.operators + whole.by_python < whole.elsewhere:
             continue  # which other rules speak of
@@ -104,6 +105,11 @@ def explain(case: Case) -> Iterator[Finding]:
                 else "goes over its work round by round",
                 advice=ONE_GRADIENT if backward >= MOSTLY else CARRIED if run.is_carried else APART,
             )
+
+
+def _has_own_elements(run: LoopRun) -> bool:
+    """Whether each round works on an element of its own, so that all of the work stays; rounds of numbers may read the same."""
+    return run.element is not None or not re.match(r"range\b|enumerate\(range\b", run.over)
 
 
 def _backward(run: LoopRun) -> float:

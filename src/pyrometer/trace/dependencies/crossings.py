@@ -12,6 +12,8 @@ from pyrometer.trace.dependencies.work import CALLS, NEVER, Streams, Work
 from pyrometer.trace.rows import IntArray
 
 STREAM_WAIT = r"StreamWaitEvent"
+USUAL_SIGNAL_NS = 5_000
+"""Until a stream goes on that waited for another: longer than until the next in its own queue begins."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work, usual: Late
         usual: delays of the trace.
     """
     streams = Streams(work)
-    rows = syncs.filter(pl.col("sync_kind").str.starts_with("Stream Wait").fill_null(value=False))
+    waiting = pl.col("sync_kind").str.starts_with("Stream Wait").fill_null(value=False)
+    rows = syncs.filter(waiting & pl.col("recorded_ns").is_not_null())
     if rows.height:
         pairs = _told(rows, streams)
     else:
@@ -62,8 +65,6 @@ def _told(rows: pl.DataFrame, streams: Streams) -> IntArray:
     found: list[tuple[int, int]] = []
     late = np.array([np.iinfo(np.int64).max])
     for row in rows.iter_rows(named=True):
-        if row["recorded_ns"] is None:
-            continue
         at, recorded = row["called_ns"] or row["start_ns"], np.array([row["recorded_ns"]])
         for theirs in streams.named(row["wait_stream"], row["device"]):
             before = int(streams.last(theirs, recorded, late)[0])
@@ -110,7 +111,8 @@ def _just_after(streams: Streams, usual: Latencies) -> IntArray:
         after = np.flatnonzero(late & (work.device == device))
         at = np.searchsorted(work.end[by_end], work.start[after], side="right") - 1
         before = by_end[np.maximum(at, 0)]
-        fits = (at >= 0) & (work.start[after] - work.end[before] <= usual.queue.high)
+        soon = max(usual.queue.high, USUAL_SIGNAL_NS)
+        fits = (at >= 0) & (work.start[after] - work.end[before] <= soon)
         pairs.append(np.stack([before[fits], after[fits]]))
     return np.concatenate(pairs, axis=1)
 

@@ -62,9 +62,10 @@ def find_latencies(events: pl.DataFrame, work: Work, waits: Waits) -> Latencies:
     """Observe the delays of one trace."""
     previous = np.where(work.before >= 0, work.end[work.before], NEVER) if len(work) else work.end
     known = work.call >= 0
-    free = known & (previous <= work.launched) & ~_follows_other_work(work)
+    free = known & (previous <= work.launched) & ~_follows_other_work(work, work.launched)
     launch = latency((work.start - work.launched)[free], USUAL_LAUNCH_NS)
     queued = known & (work.before >= 0) & (work.launched + launch.typical <= previous)
+    queued &= ~_follows_other_work(work, previous)
     queue = latency(work.start[queued] - previous[queued], USUAL_QUEUE_NS)
     calls = events.select("name", "start_ns", "end_ns", "dur_ns")[waits.event]
     start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
@@ -75,14 +76,17 @@ def find_latencies(events: pl.DataFrame, work: Work, waits: Waits) -> Latencies:
     return Latencies(launch, queue, wake, _own(calls.with_columns(held=pl.Series(held, dtype=pl.Boolean))))
 
 
-def _follows_other_work(work: Work) -> npt.NDArray[np.bool_]:
-    """Whether work of its device ended between its launch and its start: it may have waited for that on an empty stream."""
+def _follows_other_work(work: Work, since: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether work of its device ended between this moment and its start: it may have waited for that, not for its stream.
+
+    Where half of the work waits for another stream, as in training with sharded weights, such waits would else be what is usual.
+    """
     found = np.zeros(len(work), bool)
     for device in np.unique(work.device).tolist():
         mine = np.flatnonzero((work.device == device) & (work.end > work.start))
         ends = np.sort(work.end[mine])
         until = np.searchsorted(ends, work.start[mine], side="right")
-        found[mine] = until > np.searchsorted(ends, work.launched[mine], side="right")
+        found[mine] = until > np.searchsorted(ends, since[mine], side="right")
     return found
 
 

@@ -1,4 +1,7 @@
-"""Steps at the start that take several times what the others take: warming up, compiling, tuning."""
+"""Steps at the start that take several times what the others take: warming up, compiling, tuning.
+
+A long step that comes again later, as with a loader whose batches come in bursts, is what the program does.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ OUTLIER = 3.0
 OF_ONE = 10.0
 """The same where a single step follows, of which nobody knows how much it varies."""
 
+AGAIN = 0.5
+"""Of a long step at the start, from which on a later one that is an outlier too is long for the same reason."""
 
 FEWEST = 10
 """Operators and pieces of device work in a step, below which it is no step of the program but what is left of one."""
@@ -29,9 +34,21 @@ def count_first_steps(trace: RankTrace) -> int:
         if lengths[first] < (OUTLIER if len(others) > 1 else OF_ONE) * max(float(np.median(others)), 1.0):
             break
         first += 1
+    first = _not_repeated(lengths, first)
     steps = trace.events.select("kind", "step").filter(is_kind(Kind.CPU_OP, *DEVICE_WORK))["step"]
     held = np.bincount(steps.drop_nulls().to_numpy(), minlength=len(lengths))
     return first if 0 < 2 * first <= len(lengths) and np.median(held[first:]) >= FEWEST else 0
+
+
+def _not_repeated(lengths: IntArray, first: int) -> int:
+    """How many of the first steps are none of those that come again."""
+    if not 0 < first < len(lengths):
+        return first
+    later = lengths[first:]
+    again = AGAIN * lengths[:first] <= later.max()
+    again &= later.max() >= OUTLIER * np.median(later)
+    repeated = np.flatnonzero(again)
+    return int(repeated[0]) if len(repeated) else first
 
 
 def step_lengths(trace: RankTrace) -> IntArray:

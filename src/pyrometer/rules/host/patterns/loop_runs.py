@@ -14,7 +14,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loops
-from pyrometer.rules.host.patterns.rounds import frames_of, rounds_of, work_share
+from pyrometer.rules.host.patterns.rounds import frames_of, repeated_ns, rounds_of, work_share
 from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, spread
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.host.patterns.suppression import suppressions
@@ -199,7 +199,7 @@ def _sampled_run(case: Case, number: int) -> LoopRun:
         where=loop.where,
         over=loop.over,
         link=f"/host/loops/{number}",
-        share=spread(profile, share),
+        share=_counted(case, traced, spread(profile, share)),
         told=share,
         beside=profile.share(_beside_s(profile, loop, found)),
         operators=min(1.0, in_operators / loop.total_s),
@@ -214,6 +214,14 @@ def _sampled_run(case: Case, number: int) -> LoopRun:
         found=found,
         element=element_of(found),
     )
+
+
+def _counted(case: Case, traced: LineTotal | None, sampled: Share) -> Share:
+    """The same, no less at most than the trace shows, which misses no round where samples are few."""
+    if traced is None or case.trace is None:
+        return sampled
+    most = min(1.0, repeated_ns(case.trace, traced, traced.function) / max(case.trace.span_ns, 1))
+    return sampled._replace(most=max(sampled.most, most))
 
 
 def _beside_s(profile: HostProfile, loop: HostLoop, found: tuple[Module, Walked] | None) -> Seconds:
@@ -393,7 +401,7 @@ def loop_finding(rule: Rule, case: Case, run: LoopRun, *, what: str, advice: str
         ),
         gain=Gain(
             ratio_low=max(0.0, 1 - min(1.0, run.share.most + run.beside) * (1 - run.once)),
-            ratio_high=1 - min(run.share.least, run.told * (1 - run.stays)),
+            ratio_high=1 - run.share.least * (1 - run.stays),
             method=f"removal: all rounds but one; at worst {format_percent(run.stays)} of the loop's time stays",
         ),
         confidence="high" if run.rounds is not None or not run.leaves else "medium",

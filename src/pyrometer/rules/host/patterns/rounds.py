@@ -67,6 +67,19 @@ def rounds_of(trace: RankReport, where: Located, function: str | None) -> Rounds
     )
 
 
+def repeated_ns(trace: RankReport, where: Located, function: str | None) -> int:
+    """Of what a function runs many times in each of its calls, with its own Python: no loop of it takes more; 0 where the tree has none."""
+    children = _children(trace)
+    roots = frames_of(trace, where, function)
+    repeated = [
+        node.total_ns
+        for root in roots
+        for node in children[root.node]
+        if node.calls >= FEWEST_ROUNDS * root.calls
+    ]
+    return sum(root.self_ns for root in roots) + sum(repeated) if repeated else 0
+
+
 def reading_ns(trace: RankReport, where: Located, function: str | None, *, reads: int) -> int:
     """What a function does only to read the elements of tensors one by one, with the reads and its own Python.
 

@@ -28,6 +28,9 @@ MECHANISMS = (INPUT_OUTPUT, SERIALISATION, TEXT, WAITING, RANDOM)
 MOST_NAMES = 3
 MOST_LINES = 5
 
+CERTAINTY = 1.64
+"""Standard deviations within which nine of ten samples of a share lie."""
+
 LEAST_CERTAIN = 0.03
 """Share of a step that a place has for certain before anything is said of it."""
 
@@ -99,10 +102,15 @@ def is_certain(profile: HostProfile, share: Ratio) -> bool:
 
 
 def spread(profile: HostProfile, share: Ratio) -> Share:
-    """A share as well as its samples tell it: a look after a long call counts for all intervals that the call took."""
-    intervals = profile.steps * profile.step_s / max(profile.interval_s, 1e-9)
-    error = _error(share, max(profile.samples, intervals))
-    return Share(least=max(0.0, share - error), most=min(1.0, share + error))
+    """A share as well as its samples tell it, nine times in ten: Wilson's interval, which knows that all of a few is not all.
+
+    A look after a long call counts for all intervals that the call took, and yet it is one look: what it saw may have only begun.
+    """
+    number = max(profile.samples, 1)
+    squared = CERTAINTY**2 / number
+    half = CERTAINTY * math.sqrt(share * (1 - share) / number + squared / (4 * number))
+    least, most = ((share + squared / 2 + side) / (1 + squared) for side in (-half, half))
+    return Share(least=min(max(0.0, least), share), most=max(min(1.0, most), share))
 
 
 def _error(share: Ratio, number: float) -> Ratio:
@@ -121,7 +129,7 @@ def removal(profile: HostProfile, share: Ratio, *, stays: Ratio) -> Gain:
     known = spread(profile, share)
     return Gain(
         ratio_low=1 - known.most,
-        ratio_high=1 - min(known.least, share * (1 - stays)),
+        ratio_high=1 - known.least * (1 - stays),
         method=f"removal: its share of the host's time, of which {format_percent(stays)} stays at worst",
     )
 
