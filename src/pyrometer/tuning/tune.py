@@ -354,6 +354,7 @@ def _handed_over(
         levers=search.outcomes,
         stages=search.stages,
         targets=list(_goals(bench, base, confirmation, search.settings)),
+        signature=base.surveyed.signature,
         environment=base.environment,
         elapsed_s=elapsed_s,
         interrupted=search.interrupted,

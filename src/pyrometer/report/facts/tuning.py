@@ -148,7 +148,7 @@ def lever_table(document: TuneDocument) -> Table:
             predicted_figure(each),
             error_figure(each),
             price_figure(each),
-            each.reason,
+            "" if each.reason == ratio_figure(each) else each.reason,
         )
         for each in in_order(document)
         if each.outcome != "not applicable"
@@ -164,10 +164,7 @@ def left_out_table(document: TuneDocument) -> Table:
 
 def goal_facts(document: TuneDocument) -> list[Fact]:
     """Each goal, what was reached, and what the hardware still leaves."""
-    return [
-        Fact(goal.name, goal_words(goal).replace(f" {goal.name} ", " "), goal.left)
-        for goal in document.targets
-    ]
+    return [Fact(goal.name, goal_figure(goal), goal.left) for goal in document.targets]
 
 
 def goal_words(goal: Goal) -> str:
@@ -176,10 +173,23 @@ def goal_words(goal: Goal) -> str:
     >>> goal_words(Goal(name="latency", goal=0.01, reached=0.0083, met=True))
     '✓ latency 8.30 ms, goal 10.0 ms'
     """
+    return _goal_said(goal, f" {goal.name}")
+
+
+def goal_figure(goal: Goal) -> str:
+    """The same without the name.
+
+    >>> goal_figure(Goal(name="latency", goal=0.01, reached=0.02, met=False))
+    '✗ 20.0 ms, goal 10.0 ms'
+    """
+    return _goal_said(goal, "")
+
+
+def _goal_said(goal: Goal, name: str) -> str:
     show = format_seconds if goal.name == "latency" else format_bytes
     mark = {True: "✓", False: "✗", None: "?"}[goal.met]
     reached = "not measured" if goal.reached is None else show(goal.reached)
-    return f"{mark} {goal.name} {reached}, goal {show(goal.goal)}"
+    return f"{mark}{name} {reached}, goal {show(goal.goal)}"
 
 
 def error_words(error: float | None) -> str:
