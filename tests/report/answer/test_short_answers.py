@@ -43,6 +43,7 @@ MEASURED = (
     "no_step",
     "interrupted",
     "training",
+    "convolutions",
 )
 
 

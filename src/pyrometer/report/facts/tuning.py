@@ -25,6 +25,8 @@ def headline(document: TuneDocument) -> str:
     """What the recipe brings."""
     if document.final is None or not document.recipe.levers:
         return "nothing to change: no lever is proved to be faster"
+    if document.final.outcome == "undecided":  # a few pairs of processes: the interval says more than their number
+        return f"undecided: {ratio_words(document.final.ratio, document.final.ci_low, document.final.ci_high)}"
     return sentence(document.final)
 
 
@@ -139,7 +141,7 @@ def price_figure(outcome: LeverOutcome) -> str:
 
 def lever_table(document: TuneDocument) -> Table:
     """Every lever that was tried; those that do not fit the program are in a table of their own."""
-    columns = ("lever", "outcome", "paired ratio", "predicted", "error", "price", "why")
+    columns = ("lever", "outcome", "paired ratio", "predicted", "largest error", "price", "why")
     rows = [
         (
             each.label,

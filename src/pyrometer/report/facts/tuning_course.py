@@ -127,7 +127,7 @@ def ladder_table(document: TuneDocument) -> Table:
         )
         for rung in ladder(document)
     ]
-    return Table(("after", "step", "its interval", "error"), rows)
+    return Table(("after", "step", "its interval", "largest error"), rows)
 
 
 def _error_at(document: TuneDocument, rung: Rung) -> str:
@@ -204,7 +204,7 @@ def stage_table(document: TuneDocument) -> Table:
                 format_seconds(stage.elapsed_s),
             )
         )
-    return Table(("stage", "kept", "faster so far", "error", "took"), rows, words=frozenset({1}))
+    return Table(("stage", "kept", "faster so far", "largest error", "took"), rows, words=frozenset({1}))
 
 
 def predicted(document: TuneDocument) -> list[PredictedLever]:
