@@ -34,7 +34,9 @@ def _chapter(
     findings: Sequence[Finding], suppressed: Sequence[Suppressed], first: Caveat | None, target: str
 ) -> Chapter:
     said = of_findings.headline(findings)
-    blocks: list[Block] = [FindingCards(views(findings, target), first)] if findings or first is not None else []
+    blocks: list[Block] = (
+        [FindingCards(views(findings, target), first)] if findings or first is not None else []
+    )
     hidden = of_findings.suppressed_text(suppressed)
     blocks += [Text(f"{hidden}.")] if hidden else []
     if not findings:

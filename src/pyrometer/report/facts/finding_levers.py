@@ -30,6 +30,8 @@ def tune_command(target: str, finding: Finding) -> str:
 
 
 def _is_registered(lever: str) -> bool:
-    from pyrometer.tuning.levers.registry import levers  # loads all families, which a page without findings needs not
+    from pyrometer.tuning.levers.registry import (
+        levers,
+    )  # loads all families, which a page without findings needs not
 
     return lever in levers()

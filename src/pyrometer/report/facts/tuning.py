@@ -25,8 +25,12 @@ def headline(document: TuneDocument) -> str:
     """What the recipe brings."""
     if document.final is None or not document.recipe.levers:
         return "nothing to change: no lever is proved to be faster"
-    if document.final.outcome == "undecided":  # a few pairs of processes: the interval says more than their number
-        return f"undecided: {ratio_words(document.final.ratio, document.final.ci_low, document.final.ci_high)}"
+    if (
+        document.final.outcome == "undecided"
+    ):  # a few pairs of processes: the interval says more than their number
+        return (
+            f"undecided: {ratio_words(document.final.ratio, document.final.ci_low, document.final.ci_high)}"
+        )
     return sentence(document.final)
 
 
