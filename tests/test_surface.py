@@ -49,6 +49,7 @@ PUBLIC = [
     "Measurement",
     "Trace",
     "Training",
+    "TrainingLoop",
     "Verdict",
     "Workload",
     "__version__",
@@ -193,6 +194,7 @@ def test_signatures_that_others_call():
     assert {"work", "budget"} <= set(inspect.signature(pm.plan_checkpoints).parameters)
     assert {"work", "budget", "latency_s"} <= set(inspect.signature(pm.largest_batch).parameters)
     assert {"batches", "device", "depth"} <= set(inspect.signature(pm.DevicePrefetcher).parameters)
+    assert next(iter(inspect.signature(pm.TrainingLoop).parameters)) == "work"
     assert {"paths", "strict", "cache", "workers"} == set(inspect.signature(pm.read_trace).parameters)
 
 

@@ -66,6 +66,7 @@ Memory
 Tuning
   Recipe, load_recipe(path)                the proved levers; recipe.apply(model)
   Lever, lever                             a lever of your own, and its registration
+  TrainingLoop(work)                       a loop that survives kills, for those who have none
 
 Data and numbers
   observe_loading(train), LoaderReport     how the data arrives
@@ -152,6 +153,7 @@ if TYPE_CHECKING:
     from pyrometer.tuning.levers.lever import Lever as Lever
     from pyrometer.tuning.levers.registry import lever as lever
     from pyrometer.tuning.loader.tune import tune_loader as tune_loader
+    from pyrometer.tuning.loop.loop import TrainingLoop as TrainingLoop
     from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
     from pyrometer.tuning.recipe.recipe import Recipe as Recipe
     from pyrometer.tuning.recipe.recipe import load_recipe as load_recipe
@@ -192,6 +194,7 @@ _HOMES = {
     "RuleSettings": "pyrometer.rules.settings",
     "ShapeBuckets": "pyrometer.tuning.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
+    "TrainingLoop": "pyrometer.tuning.loop.loop",
     "Training": "pyrometer.workload.training",
     "Verdict": "pyrometer.bench.comparison.verdict",
     "Workload": "pyrometer.workload.workload",

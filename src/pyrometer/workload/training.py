@@ -19,6 +19,7 @@ from pyrometer.workload.losses import batch_arguments, batch_loss
 from pyrometer.workload.parts import TrainingParts, is_lazy
 from pyrometer.workload.state import preserved_grads, tensor_bytes
 from pyrometer.workload.surroundings import Surroundings
+from pyrometer.workload.updating import update
 from pyrometer.workload.variant import Variant
 from pyrometer.workload.workload import Mark, Session, Workload
 
@@ -35,7 +36,8 @@ class Training(Workload):
         accumulate: micro-batches per optimizer step.
         amp: dtype of `torch.autocast` around the forward pass, a torch dtype or its name.
         scaler: a `torch.amp.GradScaler`, for float16.
-        scheduler: stepped once per optimizer step.
+        scheduler: stepped once per optimizer step; not where the scaler skipped it.
+        clip_norm: largest norm of all gradients together, to which they are clipped.
         unit: what a step processes, in the plural.
         per_step: units per micro-batch: a number or a function of the batch; by default the leading dimension.
         mask: where the padding mask or the lengths are in the batch.
@@ -58,6 +60,7 @@ class Training(Workload):
         amp: torch.dtype | str | None = None,
         scaler: torch.amp.GradScaler | None = None,
         scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
+        clip_norm: float | None = None,
         unit: str = "samples",
         per_step: UnitCount | None = None,
         mask: MaskSource | None = None,
@@ -66,8 +69,13 @@ class Training(Workload):
         self.parts = TrainingParts(model, loss, optimizer, scaler, scheduler)
         _require_parts(self.parts)
         _require_batches(batches, accumulate)
+        if clip_norm is not None and not clip_norm > 0:
+            raise InputError(
+                f"clip_norm: got {clip_norm!r}; it must be a number above 0, or None to clip nothing"
+            )
         self.batches = batches
         self.accumulate = accumulate
+        self.clip_norm = clip_norm
         self.unit = unit
         self.per_step = per_step
         self.mask = mask
@@ -112,6 +120,7 @@ class TrainingSession(Session):
         self.parts = parts
         self.model = work.config.compile_model(parts.model)
         self._accumulate = work.accumulate
+        self._clip_norm = work.clip_norm
         self._variant = work.config
         self._converts = work.config.changes_parameters
         self._autocast = work.config.autocast_context(device)
@@ -152,7 +161,7 @@ class TrainingSession(Session):
                 mark("forward")
                 self._backward(loss)
                 mark("backward")
-            self._update()
+            update(self.parts, self._clip_norm)
             mark("optimizer")
         return loss.detach()
 
@@ -183,17 +192,6 @@ class TrainingSession(Session):
         else:
             _first_backward(loss, self._users_parts)
             self._users_parts = None
-
-    def _update(self) -> None:
-        optimizer, scaler, scheduler = self.parts.optimizer, self.parts.scaler, self.parts.scheduler
-        if scaler:
-            scaler.step(optimizer)
-            scaler.update()
-        else:
-            optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        if scheduler is not None:
-            scheduler.step()
 
     @property
     def units_per_step(self) -> float:

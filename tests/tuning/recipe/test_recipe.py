@@ -15,7 +15,7 @@ from pyrometer.hardware.environment import read_environment
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome
 from pyrometer.tuning.recipe.making import make_recipe
-from pyrometer.tuning.recipe.recipe import RecipeWarning, artefact_of, load_recipe
+from pyrometer.tuning.recipe.recipe import Proof, RecipeWarning, artefact_of, load_recipe
 from pyrometer.tuning.recipe.signature import signature_of
 
 X = torch.randn(2, 3, 12, 12)
@@ -77,6 +77,15 @@ def test_it_changes_a_copy_and_leaves_the_model_alone():
     assert changed.requires_grad is False
     torch.testing.assert_close(changed, expected.detach(), rtol=1e-4, atol=1e-5)
     assert not any(isinstance(module, (nn.BatchNorm2d, nn.Dropout)) for module in applied.modules())
+
+
+def test_it_prints_what_it_brings_and_the_lines_to_paste():
+    recipe = recipe_of(convolutions(), "channels_last")
+    assert str(recipe) == "model.py:workload: no lever is proved to be faster; 1 lever tried or left out"
+    proof = Proof(outcome="faster", ratio=0.5, ci_low=0.4, ci_high=0.6, confidence=0.95, num_processes=4)
+    told = str(replace(recipe, proof=proof)).splitlines()
+    assert told[0] == "model.py:workload: 2.00× faster (1.67–2.50) with channels_last"
+    assert "model = model.to(memory_format=torch.channels_last)" in told
 
 
 def test_other_weights_are_legal_and_another_model_is_refused_with_what_differs():

@@ -146,11 +146,11 @@ def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> list[s
     """What makes gradients differ, as far as it shows in the modules, or in trying."""
     figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
     parts = [part for module in work.parts.modules for part in module.modules()]
-    norms = sorted({type(part).__name__ for part in parts if isinstance(part, _SEES_BATCH)})
+    norms = sorted({type(part).__name__ for part in parts if isinstance(part, SEES_BATCH)})
     if norms:
         return [f"{figure}: {', '.join(norms)} normalises over the batch, so parts are normalised otherwise"]
     weighted = [
-        type(part).__name__ for part in parts if isinstance(part, _WEIGHTED) and part.weight is not None
+        type(part).__name__ for part in parts if isinstance(part, WEIGHTED) and part.weight is not None
     ]
     if weighted:
         mean = f"{weighted[0]} with class weights is a mean over weights, of each part for itself"
@@ -170,6 +170,10 @@ def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> list[s
     return [f"{figure}: the loss is no mean over samples, or samples see each other; {advice}"]
 
 
-_SEES_BATCH = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-_WEIGHTED = (nn.CrossEntropyLoss, nn.NLLLoss)
+SEES_BATCH = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+"""Modules whose result for a sample depends on the other samples of the batch."""
+
+WEIGHTED = (nn.CrossEntropyLoss, nn.NLLLoss)
+"""Losses that are a mean over weights, where they have class weights."""
+
 _DRAWS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)

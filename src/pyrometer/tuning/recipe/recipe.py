@@ -21,11 +21,11 @@ from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.hardware.environment import Environment, read_environment
 from pyrometer.hardware.fingerprint import differing_fields
-from pyrometer.quantity import Bytes, Ratio, Seconds
+from pyrometer.quantity import Bytes, Ratio, Seconds, counted, format_ratio
 from pyrometer.record import Record, doc, from_dict, to_dict
 from pyrometer.tuning.figures import Figures
 from pyrometer.tuning.levers.applying import apply_levers, subject_of
-from pyrometer.tuning.levers.choice import Configuration, LeverChoice
+from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.lever import Stage
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.outcome import LeverResult
@@ -110,6 +110,14 @@ class Recipe(Record, frozen=True, kw_only=True):
     dropped: list[Dropped] = []
     tolerance: float
     environment: Environment
+
+    def __str__(self) -> str:
+        """What it brings, and the lines to paste."""
+        if self.proof is None:
+            return f"{self.target}: no lever is proved to be faster; {counted(len(self.dropped), 'lever')} tried or left out"
+        interval = (self.proof.ci_low or self.proof.ratio, self.proof.ci_high or self.proof.ratio)
+        gain = format_ratio(self.proof.ratio, *interval)
+        return f"{self.target}: {gain} with {label_of(self.configuration)}\n\n{self.python()}"
 
     @property
     def configuration(self) -> Configuration:
