@@ -64,7 +64,18 @@ def test_every_tool_says_what_it_is_for_and_what_it_takes(project: Path) -> None
             return (await client.list_tools()).tools
 
     tools = {tool.name: tool for tool in anyio.run(listing)}
-    assert set(tools) == {"check", "bench", "trace", "compile", "memory", "lint", "rule", "show", "compare"}
+    assert set(tools) == {
+        "check",
+        "bench",
+        "trace",
+        "compile",
+        "memory",
+        "tune",
+        "lint",
+        "rule",
+        "show",
+        "compare",
+    }
     assert all(tool.description for tool in tools.values())
     assert tools["check"].input_schema["required"] == ["target"]
     assert set(tools["bench"].input_schema["properties"]) == {"target", "against", "budget_s", "part"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import statistics
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,7 +28,17 @@ from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.cpu import Cpu
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.gpu import Gpu
-from pyrometer.report.documents import BenchDocument, CheckDocument, MatrixDocument, TargetDocument
+from pyrometer.record import from_dict
+from pyrometer.report.documents import (
+    BenchDocument,
+    CheckDocument,
+    MatrixDocument,
+    TargetDocument,
+    TuneDocument,
+)
+
+SEARCHES = ("convolutions",)
+"""Recorded searches, by the names of their files."""
 
 HEAD = {
     "tool_version": "0.1.0",
@@ -386,6 +398,12 @@ def matrix_document() -> MatrixDocument:
     )
 
 
+def search_document(name: str) -> TuneDocument:
+    """A search as it was recorded, with fewer samples of its baseline."""
+    path = Path(__file__).parent / "searches" / f"{name}.json"
+    return from_dict(TuneDocument, json.loads(path.read_text(encoding="utf-8")))
+
+
 def make_starts() -> ColdStarts:
     def start(scale: float) -> ColdStart:
         return ColdStart(
@@ -434,6 +452,7 @@ def replicated_verdict() -> Verdict:
 def all_documents() -> dict[str, TargetDocument]:
     return {
         "matrix": matrix_document(),
+        **{name: search_document(name) for name in SEARCHES},
         "starts": bench_document(measurement=steady_perception(), cold=make_starts()),
         "soak": bench_document(measurement=steady_perception(), soak=make_soak()),
         "verdict_processes": bench_document(versus="model.py:compiled", verdict=replicated_verdict()),

@@ -62,6 +62,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
         "matrix": documents["matrix"],
+        "tune": documents["convolutions"],
         "memory": areas["memory"][0],
         "snapshot": areas["snapshot"][0],
         "trace": areas["ranks"][0],

@@ -42,7 +42,7 @@ def server(root: Path) -> MCPServer:
     """The server, not yet running, whose verbs run in a folder."""
     tools = Tools(root)
     made = MCPServer("pyrometer", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
-    verbs = (tools.check, tools.bench, tools.trace, tools.compile, tools.memory)
+    verbs = (tools.check, tools.bench, tools.trace, tools.compile, tools.memory, tools.tune)
     for tool in (*verbs, tools.lint, tools.rule, tools.show, tools.compare):
         made.tool()(tool)
     return made
@@ -86,6 +86,13 @@ class Tools:
     ) -> CallToolResult:  # fmt: skip
         """What the peak of a program's memory is for, and whether something stays; also of a CUDA snapshot."""
         return await self._target("memory", target, arguments, [], part)
+
+    async def tune(
+        self, target: Target, latency: str | None = None, budget_s: Budget = 300.0, part: Part = "/recipe"
+    ) -> CallToolResult:  # fmt: skip
+        """Try what could make a program faster, one lever at a time; what is proved is written to a recipe in the folder."""
+        goal = [] if latency is None else ["--latency", _plain(latency)]
+        return await self._target("tune", target, [], [*goal, "--budget", f"{budget_s:g}s"], part)
 
     async def lint(
         self, paths: Annotated[list[str], Field(min_length=1, description="files and folders of source text")]

@@ -19,7 +19,7 @@ from pyrometer.errors import ExitCode, UsageError
 def command(*, root: Path) -> int:
     """Serve the verbs to a coding assistant over stdin and stdout (Model Context Protocol).
 
-    check, bench, trace, compile, memory, lint, rule, show and compare are its tools. Each call runs
+    check, bench, trace, compile, memory, tune, lint, rule, show and compare are its tools. Each call runs
     in its own process and returns the short answer, with any requested part of the JSON document. Named programs are run.
     """
     try:

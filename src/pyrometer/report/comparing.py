@@ -11,6 +11,7 @@ from pyrometer.report.facts.comparison import side_names, target
 from pyrometer.store.comparison import compare_runs
 from pyrometer.store.run import Run
 from pyrometer.store.store import Store
+from pyrometer.tuning.recipe.comparing import compare_tunings
 
 
 def compare_stored(store: Store, a: Run, b: Run) -> tuple[CompareDocument, Attachments]:
@@ -21,7 +22,8 @@ def compare_stored(store: Store, a: Run, b: Run) -> tuple[CompareDocument, Attac
         IncomparableError: they were taken on machines, or with settings, that must not be compared.
     """
     comparison = compare_runs(a, b)
-    document = CompareDocument(target=target(comparison), comparison=comparison)
+    recipes = compare_tunings(a.document, b.document) if a.kind == b.kind == "tune" else None
+    document = CompareDocument(target=target(comparison), comparison=comparison, recipes=recipes)
     kept = [(run, stored_attachments(store, run)) for run in (a, b)]
     views = [
         msgspec.structs.replace(attachments.traces[0], path=name)

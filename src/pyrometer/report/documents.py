@@ -29,6 +29,8 @@ from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, StageReport, Tuning
+from pyrometer.tuning.recipe.comparing import RecipeComparison
+from pyrometer.tuning.recipe.signature import Signature
 from pyrometer.tuning.shapes.record import ShapeStrategies
 from pyrometer.tuning.trials.gate import Numerics
 
@@ -103,6 +105,7 @@ class TuneDocument(TargetDocument, frozen=True, kw_only=True):
     levers: list[LeverOutcome]
     stages: list[StageReport] = []
     targets: list[Goal] = []
+    signature: Annotated[Signature | None, doc("of the model; null where an older version tuned it")] = None
     elapsed_s: Seconds
     interrupted: bool = False
     notes: list[str] = []
@@ -208,3 +211,4 @@ class CompareDocument(Document, frozen=True, kw_only=True):
 
     target: Annotated[str, doc("what is compared with what")] = ""
     comparison: Comparison
+    recipes: Annotated[RecipeComparison | None, doc("of two runs of tune only")] = None

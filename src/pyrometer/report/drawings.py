@@ -19,6 +19,7 @@ from pyrometer.report.chapters.memory import SLOTS
 from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
 from pyrometer.report.charts.icicle import icicle
+from pyrometer.report.charts.intervals import intervals
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.ranks import rank_bars
 from pyrometer.report.charts.roofline import Point, Roof, roofline
@@ -28,6 +29,7 @@ from pyrometer.report.charts.steps import steps_chart
 from pyrometer.report.charts.strip import steady_strip, warmup_strip
 from pyrometer.report.charts.svg import tag
 from pyrometer.report.charts.tree import boxes
+from pyrometer.report.charts.trials import trial_strip
 from pyrometer.report.charts.windows import window_line
 from pyrometer.report.facts import trace_words
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -86,6 +88,7 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "compiling-steps": _compiling_steps,
     "forest": forest,
     "histogram": histogram,
+    "intervals": intervals,
     "live-bytes": _live_bytes,
     "memory-line": memory_line,
     "over-time": _over_time,
@@ -93,6 +96,7 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "roofline": _roofline,
     "strips": _strips,
     "tree": _tree,
+    "trials": trial_strip,
     "windows": _windows,
 })  # fmt: skip
 """Graphs of compiled code are images, and so are laid out by the template."""

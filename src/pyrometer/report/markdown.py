@@ -106,13 +106,14 @@ def _caveats(block: shapes.Caveats) -> list[str]:
 
 def _findings(block: shapes.FindingCards) -> list[str]:
     parts = _caveats(shapes.Caveats([block.first])) if block.first is not None else []
-    for card in (view.card for view in block.views):
-        finding = card.finding
+    for view in block.views:
+        card, finding = view.card, view.card.finding
         parts.append(f"#### {escape(card.title)}" + (f": {escape(card.gain)}" if card.gain else ""))
         place = f", at {escape(card.place)}" if card.place else ""
         parts.append(f"{escape(finding.message)}{place}. {escape(finding.advice.text)}")
         parts += [f"**{escape(tried)}**"] if (tried := trial_text(finding)) else []
         parts += [code_block(finding.advice.code)] if finding.advice.code else []
+        parts += [f"Try it, with proof: `{view.tune}`"] if view.tune else []
         parts += [_facts(card.facts)] if card.facts else []
     return parts
 

@@ -102,7 +102,7 @@ def _note(apart: list[SettingChange]) -> str:
 
 
 def _measurement(run: Run) -> Measurement:
-    plain = (run.document.get("evidence") or {}).get("measurement")
+    plain = (run.document.get("evidence") or {}).get("measurement") or run.document.get("baseline")
     if plain is None:
         raise InputError(
             f"run {run.id} ({run.kind}) holds no measurement; choose one of pyrometer bench TARGET or check"

@@ -13,6 +13,7 @@ from pyrometer.record import Record, doc
 from pyrometer.tuning.figures import Figures
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.lever import Stage
+from pyrometer.tuning.recipe.signature import Signature
 from pyrometer.tuning.trials.gate import Numerics
 
 LeverResult = Literal[
@@ -100,6 +101,7 @@ class Tuning(Record, frozen=True, kw_only=True):
     levers: list[LeverOutcome]
     stages: list[StageReport] = []
     targets: list[Goal] = []
+    signature: Annotated[Signature | None, doc("of the model; null where an older version tuned it")] = None
     environment: Environment
     elapsed_s: Seconds
     interrupted: bool = False

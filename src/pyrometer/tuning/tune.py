@@ -354,6 +354,7 @@ def _handed_over(
         levers=search.outcomes,
         stages=search.stages,
         targets=list(_goals(bench, base, confirmation, search.settings)),
+        signature=base.surveyed.signature,
         environment=base.environment,
         elapsed_s=elapsed_s,
         interrupted=search.interrupted,
@@ -378,7 +379,9 @@ def _goals(
 ) -> Iterator[Goal]:
     verdict = confirmation.verdict if confirmation.configuration else None
     if settings.latency_s is not None:
-        reached = base.measurement.median_s * (verdict.ratio if verdict is not None else 1.0)
+        before = base.measurement.median_s
+        # Of the confirmation too, whose figures are those that are told.
+        reached = before if verdict is None else (verdict.baseline_s or before) * verdict.ratio
         met = reached <= settings.latency_s
         left = "" if met else remaining(bench.laboratory.source, reached, _dtype(confirmation.configuration))
         yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met, left=left)

@@ -44,6 +44,7 @@ MEASURED = (
     "no_step",
     "interrupted",
     "training",
+    "convolutions",
 )
 
 

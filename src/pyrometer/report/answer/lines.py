@@ -20,6 +20,7 @@ WIDEST = 100
 MOST_FIXES = 3
 MOST_ROWS = 8
 MOST_ALERTS = 2
+MOST_GOALS = 2
 
 SENTENCE_LINES, CODE_LINES = 3, 5
 """Of one fix, where there is room."""
@@ -52,6 +53,7 @@ def screen(answer: ShortAnswer, width: int) -> list[Text]:
     width = min(width, WIDEST)
     top = _headline(answer, width)
     top += [Text(flowing(answer.bound, width))] if answer.bound else []
+    top += [line for goal in answer.goals[:MOST_GOALS] for line in _goal(goal, width)]
     alerts = list(answer.alerts)[:MOST_ALERTS]
     top += [Text(f"! {clipped(alert, width - 2)}", "yellow") for alert in alerts]
     bottom = _foot(answer, width)
@@ -70,6 +72,11 @@ def _headline(answer: ShortAnswer, width: int) -> list[Text]:
         return [Text(*line) for line in lines]
     figure = flowing(answer.figure, width - cell_len(answer.name) - 3)
     return [Text.assemble((answer.name, "bold"), "   ", (figure, tone))]
+
+
+def _goal(said: str, width: int) -> list[Text]:
+    tone = {"✓": "green", "✗": "red"}.get(said[:1], "yellow")
+    return [Text(line, tone) for line in cut(wrapped(said, width), 2, width)]
 
 
 def _fixes(answer: ShortAnswer, width: int, room: int) -> list[Text]:

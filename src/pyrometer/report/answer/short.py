@@ -40,6 +40,7 @@ class ShortAnswer(NamedTuple):
     name: str  # what was looked at
     figure: str  # the answer, parts separated by " · "
     bound: str = ""  # what bounds it
+    goals: Sequence[str] = ()  # whether what was asked for was reached, a line each
     alerts: Sequence[str] = ()  # what must not be overlooked, a sentence each
     fixes: Sequence[Fix] = ()
     fixes_title: str = "Fix first"

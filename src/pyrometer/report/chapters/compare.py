@@ -14,16 +14,22 @@ from pyrometer.report.chapters.chapter import (
 from pyrometer.report.chapters.surroundings import machine, provenance
 from pyrometer.report.documents import CompareDocument
 from pyrometer.report.facts import comparison as of_comparison
+from pyrometer.report.facts import recipes as of_recipes
 from pyrometer.report.facts.layout import Section
+from pyrometer.tuning.recipe.comparing import RecipeComparison
 
 SAME_CODE = (
     "Nothing to compare: both runs are of the same code, so that what differs between them is the machine's."
 )
 
+LEVERS_HOW = "Each ratio is against the best configuration of its own search at that moment, each error against its baseline."
+
 
 def tell(document: CompareDocument) -> Told:
     """What two stored runs took, why that is no verdict, and what changed between them."""
     comparison = document.comparison
+    if document.recipes is not None:
+        return _tell_recipes(document, document.recipes)
     figures = of_comparison.top_figures(comparison)
     how = (
         "Each run's own figures, taken at its own moment; an interval tells how well a median is known. Medians whose intervals overlap are "
@@ -47,6 +53,19 @@ def tell(document: CompareDocument) -> Told:
         ),
         chapters + rests,
     )
+
+
+def _tell_recipes(document: CompareDocument, recipes: RecipeComparison) -> Told:
+    """Two searches of one model."""
+    comparison = document.comparison
+    chapters = [
+        Chapter("recipes", "Both recipes", [Rows(of_recipes.side_table(recipes), is_whole=True)]),
+        Chapter("levers", "Levers", [Rows(of_recipes.lever_table(recipes), is_whole=True)], how=LEVERS_HOW),
+        Chapter("sides", "The two runs", [Rows(of_comparison.side_table(comparison), is_whole=True)]),
+        *machine(comparison.environment),
+        *provenance(document, comparison.environment, of_comparison.provenance_facts(comparison)),
+    ]
+    return Told(Answer(of_recipes.headline(recipes), of_recipes.NOTE, leading=2), chapters)
 
 
 def _proof(command: str | None) -> Code | Text:

@@ -26,13 +26,17 @@ def of_document(document: EvidenceDocument) -> list[Chapter]:
     if not diagnosis.findings and first is None and any(part and part.advice for part in observers):
         return []
     if diagnosis.findings or diagnosis.reading or diagnosis.num_rules:
-        return [_chapter(diagnosis.findings, diagnosis.suppressed, first)]
+        return [_chapter(diagnosis.findings, diagnosis.suppressed, first, document.target)]
     return [] if first is None else [Chapter("findings", "What to do first", [FindingCards([], first)])]
 
 
-def _chapter(findings: Sequence[Finding], suppressed: Sequence[Suppressed], first: Caveat | None) -> Chapter:
+def _chapter(
+    findings: Sequence[Finding], suppressed: Sequence[Suppressed], first: Caveat | None, target: str
+) -> Chapter:
     said = of_findings.headline(findings)
-    blocks: list[Block] = [FindingCards(views(findings), first)] if findings or first is not None else []
+    blocks: list[Block] = (
+        [FindingCards(views(findings, target), first)] if findings or first is not None else []
+    )
     hidden = of_findings.suppressed_text(suppressed)
     blocks += [Text(f"{hidden}.")] if hidden else []
     if not findings:

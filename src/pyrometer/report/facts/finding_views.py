@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pyrometer.errors import UsageError
 from pyrometer.report.facts import findings as of_findings
+from pyrometer.report.facts.finding_levers import tune_command
 from pyrometer.report.facts.findings import Card
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
@@ -89,10 +90,11 @@ class FindingView(NamedTuple):
     proof: str
     shown: list[Shown]
     explanation: Explanation | None  # with the first finding of its rule only
+    tune: str = ""  # the command that tries its lever, where the target can be tuned
 
 
-def views(findings: Sequence[Finding]) -> list[FindingView]:
-    """Findings in their order, ready to be laid out."""
+def views(findings: Sequence[Finding], target: str = "") -> list[FindingView]:
+    """Findings of a target in their order, ready to be laid out."""
     told: dict[str, int] = {}
     found = []
     for card in of_findings.cards(findings):
@@ -106,6 +108,7 @@ def views(findings: Sequence[Finding]) -> list[FindingView]:
                 proof=proof_text(finding),
                 shown=shown_in(finding.links),
                 explanation=None if again else explanation(finding.code),
+                tune=tune_command(target, finding),
             )
         )
     return found

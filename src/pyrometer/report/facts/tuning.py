@@ -13,6 +13,7 @@ from pyrometer.quantity import (
 from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts.layout import Fact, Table
 from pyrometer.tuning.outcome import Goal, LeverOutcome
+from pyrometer.tuning.trials.gate import Numerics
 
 ORDER = (
     "kept", "undecided", "no gain", "slower", "wrong numbers", "not applied", "failed", "untried", "not applicable",
@@ -24,7 +25,59 @@ def headline(document: TuneDocument) -> str:
     """What the recipe brings."""
     if document.final is None or not document.recipe.levers:
         return "nothing to change: no lever is proved to be faster"
+    if (
+        document.final.outcome == "undecided"
+    ):  # a few pairs of processes: the interval says more than their number
+        return (
+            f"undecided: {ratio_words(document.final.ratio, document.final.ci_low, document.final.ci_high)}"
+        )
     return sentence(document.final)
+
+
+def top_figures(document: TuneDocument) -> list[Fact]:
+    """The figures that a reader looks for first: time, error, memory, and what was tried."""
+    m, verdict, numerics = document.baseline, document.final, document.numerics
+    before = (verdict.baseline_s if verdict is not None else None) or m.median_s
+    figures = [
+        Fact(
+            "Baseline",
+            format_seconds(before),
+            f"{format_seconds(m.ci_low_s)}–{format_seconds(m.ci_high_s)} before the search",
+        )
+    ]
+    if verdict is not None and document.recipe.levers:
+        figures.append(
+            Fact(
+                "Recipe",
+                format_seconds(before * verdict.ratio),
+                counted(len(document.recipe.levers), "lever"),
+            )
+        )
+        if numerics is not None and numerics.max_rel is not None:
+            figures.append(Fact("Largest error", figure_of(numerics.max_rel), _numerics_note(numerics)))
+    left = sum(each.outcome == "untried" for each in document.levers)
+    figures.append(
+        Fact(
+            "Levers tried",
+            str(len(tried(document))),
+            f"{len(document.recipe.levers)} kept" + (f", {left} not reached" if left else ""),
+        )
+    )
+    return figures
+
+
+def _numerics_note(numerics: Numerics) -> str:
+    cosine = "" if numerics.cosine is None else f", cosine {numerics.cosine:.5f}"
+    return f"{counted(len(numerics.counted), 'case')}{cosine}"
+
+
+def apply_command(path: str) -> str:
+    """How the recipe is applied in Python.
+
+    >>> apply_command("a.recipe.toml")
+    'model = pm.load_recipe("a.recipe.toml").apply(model)'
+    """
+    return f'model = pm.load_recipe("{path}").apply(model)'
 
 
 def step_change(document: TuneDocument) -> str:
@@ -49,9 +102,14 @@ def ratio_figure(outcome: LeverOutcome) -> str:
     """The paired ratio with its interval; empty where nothing was timed."""
     if outcome.ratio is None:
         return ""
-    if outcome.ci_low is None or outcome.ci_high is None:
-        return f"about {outcome.ratio:.2f}"
-    return format_ratio(outcome.ratio, outcome.ci_low, outcome.ci_high)
+    return ratio_words(outcome.ratio, outcome.ci_low, outcome.ci_high)
+
+
+def ratio_words(ratio: float, low: float | None, high: float | None) -> str:
+    """A ratio with its interval, where there is one."""
+    if low is None or high is None:
+        return f"about {significant(ratio)}×"
+    return format_ratio(ratio, low, high)
 
 
 def predicted_figure(outcome: LeverOutcome) -> str:
@@ -65,7 +123,16 @@ def predicted_figure(outcome: LeverOutcome) -> str:
 
 def error_figure(outcome: LeverOutcome) -> str:
     """The largest error over the largest value."""
-    return "" if outcome.max_rel_error is None else f"{outcome.max_rel_error:.1e}"
+    return "" if outcome.max_rel_error is None else figure_of(outcome.max_rel_error)
+
+
+def figure_of(error: float) -> str:
+    """An error in two digits.
+
+    >>> figure_of(0.0), figure_of(0.000123)
+    ('0', '1.2e-04')
+    """
+    return f"{error:.1e}" if error else "0"
 
 
 def price_figure(outcome: LeverOutcome) -> str:
@@ -78,7 +145,7 @@ def price_figure(outcome: LeverOutcome) -> str:
 
 def lever_table(document: TuneDocument) -> Table:
     """Every lever that was tried; those that do not fit the program are in a table of their own."""
-    columns = ("lever", "outcome", "paired ratio", "predicted", "error", "price", "why")
+    columns = ("lever", "outcome", "paired ratio", "predicted", "largest error", "price", "why")
     rows = [
         (
             each.label,
@@ -87,7 +154,7 @@ def lever_table(document: TuneDocument) -> Table:
             predicted_figure(each),
             error_figure(each),
             price_figure(each),
-            each.reason,
+            "" if each.reason == ratio_figure(each) else each.reason,
         )
         for each in in_order(document)
         if each.outcome != "not applicable"
@@ -103,28 +170,51 @@ def left_out_table(document: TuneDocument) -> Table:
 
 def goal_facts(document: TuneDocument) -> list[Fact]:
     """Each goal, what was reached, and what the hardware still leaves."""
-    return [Fact(goal.name, goal_line(goal), goal.left) for goal in document.targets]
+    return [Fact(goal.name, goal_figure(goal), goal.left) for goal in document.targets]
 
 
-def goal_line(goal: Goal) -> str:
+def goal_words(goal: Goal) -> str:
     """A goal in one line.
 
-    >>> goal_line(Goal(name="latency", goal=0.01, reached=0.0083, met=True))
-    '✓ 8.3 ms, where 10 ms is the goal'
+    >>> goal_words(Goal(name="latency", goal=0.01, reached=0.0083, met=True))
+    '✓ latency 8.30 ms, goal 10.0 ms'
     """
+    return _goal_said(goal, f" {goal.name}")
+
+
+def goal_figure(goal: Goal) -> str:
+    """The same without the name.
+
+    >>> goal_figure(Goal(name="latency", goal=0.01, reached=0.02, met=False))
+    '✗ 20.0 ms, goal 10.0 ms'
+    """
+    return _goal_said(goal, "")
+
+
+def _goal_said(goal: Goal, name: str) -> str:
     show = format_seconds if goal.name == "latency" else format_bytes
     mark = {True: "✓", False: "✗", None: "?"}[goal.met]
-    return f"{mark} {show(goal.reached)}, where {show(goal.goal)} is the goal"
+    reached = "not measured" if goal.reached is None else show(goal.reached)
+    return f"{mark}{name} {reached}, goal {show(goal.goal)}"
 
 
-def numerics_line(document: TuneDocument) -> str:
-    """How far the recipe's results are from the baseline's."""
+def error_words(error: float | None) -> str:
+    """The largest error in words.
+
+    >>> error_words(0.0), error_words(1.234e-5), error_words(None)
+    ('same results', 'error 1.2e-05', 'error not known')
+    """
+    if error is None:
+        return "error not known"
+    return f"error {error:.1e}" if error else "same results"
+
+
+def error_line(document: TuneDocument) -> str:
+    """How far the recipe's results are from the baseline's, in a few words; empty where nothing was compared."""
     numerics = document.numerics
     if numerics is None or numerics.max_rel is None:
         return ""
-    cases = counted(len(numerics.counted), "case")
-    cosine = "" if numerics.cosine is None else f", cosine {numerics.cosine:.5f}"
-    return f"error {numerics.max_rel:.1e} of the largest value{cosine}, over {cases}"
+    return f"{error_words(numerics.max_rel)} in {counted(len(numerics.counted), 'case')}"
 
 
 def proof_line(document: TuneDocument) -> str:
@@ -132,8 +222,7 @@ def proof_line(document: TuneDocument) -> str:
     verdict = document.final
     if verdict is None:
         return f"{counted(len(tried(document)), 'lever')} tried, each in a process of its own"
-    pairs = counted(verdict.num_processes or 0, "pair")
-    return f"{pairs} of fresh processes, on fresh inputs"
+    return f"{counted(verdict.num_processes or 0, 'pair')} of fresh processes, fresh inputs"
 
 
 def tried(document: TuneDocument) -> list[LeverOutcome]:

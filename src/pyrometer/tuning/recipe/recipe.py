@@ -29,6 +29,7 @@ from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.lever import Stage
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.outcome import LeverResult
+from pyrometer.tuning.recipe.pasting import python_lines
 from pyrometer.tuning.recipe.signature import Signature, require_same_model, signature_of
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.parts import copied_module
@@ -203,14 +204,7 @@ class Recipe(Record, frozen=True, kw_only=True):
 
     def python(self) -> str:
         """The lines to paste, in place of the recipe; a comment stands for what only the recipe can do."""
-        lines: list[str] = []
-        for lever in self.levers:
-            found = find_lever(lever.lever)
-            own = found.lines(lever.parameters)
-            lines += own or [f"# {found.title}: pm.load_recipe(...).apply(model) does it"]
-        if self.kind == "inference":
-            lines = ["model.eval()", *lines, "with torch.inference_mode():", "    output = model(*inputs)"]
-        return "\n".join(lines) + "\n"
+        return "".join(f"{line}\n" for line in python_lines(self.configuration, self.kind))
 
     def write(self, path: str | Path) -> Path:
         """Write the recipe as TOML.

@@ -57,15 +57,19 @@ def require_same_model(recipe: Signature, model: Signature) -> None:
     Raises:
         IncomparableError: names the fields that differ, with both values.
     """
-    names = ("model", "num_parameters", "parameters", "modules")
-    different = [name for name in names if getattr(recipe, name) != getattr(model, name)]
-    if not different:
+    words = differing_words(recipe, model, ("model", "num_parameters", "parameters", "modules"))
+    if not words:
         return
-    words = "; ".join(
-        f"{name}: {getattr(recipe, name)} and {getattr(model, name)}" for name in different[:MOST_NAMED]
-    )
     raise IncomparableError(
         f"the recipe is for another model ({words}, recipe and model); run `pyrometer tune` for this one"
+    )
+
+
+def differing_words(one: Signature, other: Signature, names: Iterable[str]) -> str:
+    """The fields in which two signatures differ, with both values; empty where they are the same."""
+    different = [name for name in names if getattr(one, name) != getattr(other, name)]
+    return "; ".join(
+        f"{name}: {getattr(one, name)} and {getattr(other, name)}" for name in different[:MOST_NAMED]
     )
 
 

@@ -73,6 +73,7 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
         final=verdict,
         numerics=numerics,
         levers=[],
+        signature=surveyed.signature,
         environment=environment,
         elapsed_s=time.monotonic() - begin,
         notes=[*wrong, *elsewhere],

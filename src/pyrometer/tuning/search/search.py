@@ -30,7 +30,8 @@ from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order
 from pyrometer.tuning.search.settings import TuneSettings
-from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
+from pyrometer.tuning.trials.gate import Numerics
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
 
 LONGEST_TRIAL_S: Seconds = 30.0
 SHORTEST_TRIAL_S: Seconds = 4.0
@@ -100,10 +101,15 @@ class Search:
         chosen = {name: listed for name, listed in choices.items() if find_lever(name).stage == stage}
         self._try_all(in_order(chosen, self.predicted))
         kept = [choice.lever for choice in self.best if choice not in before]
-        numerics = self.laboratory.check(self._best_side()) if kept else None
+        numerics = self._validated() if kept else None
         self.stages.append(
             StageReport(stage=stage, levers=kept, numerics=numerics, elapsed_s=self.now() - begin)
         )
+
+    def _validated(self) -> Numerics:
+        """The numerics of the best configuration in a fresh process: the one that is open has trained on while it was timed."""
+        with opened(self.laboratory, self.best) as side:
+            return self.laboratory.check(side)
 
     def _try_all(self, ranked: Sequence[LeverChoice]) -> None:
         decided: set[str] = set()
