@@ -29,7 +29,8 @@ from pyrometer.bench.matrix.numerics import numeric_error
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import format_ratio, format_seconds
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
-from pyrometer.tuning.levers.choice import Configuration, LeverChoice, excluded, label_of, ordered
+from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
+from pyrometer.tuning.levers.configuration import excluded, ordered
 from pyrometer.tuning.levers.registry import find_lever, levers
 from pyrometer.tuning.recipe.recipe import load_recipe
 from pyrometer.tuning.recipe.verifying import verify

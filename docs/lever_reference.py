@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyrometer.tuning.levers.lever import STAGES, Lever
+from pyrometer.tuning.levers.lever import Lever
 from pyrometer.tuning.levers.registry import levers
+from pyrometer.tuning.levers.stages import STAGES
 
 HEAD = """# Levers
 

@@ -12,7 +12,7 @@ from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
 from pyrometer.tuning.figures import Figures
 from pyrometer.tuning.levers.choice import LeverChoice
-from pyrometer.tuning.levers.lever import Stage
+from pyrometer.tuning.levers.stages import Stage
 from pyrometer.tuning.recipe.signature import Signature
 from pyrometer.tuning.trials.gate import Numerics
 

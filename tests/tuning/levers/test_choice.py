@@ -6,7 +6,8 @@ import pytest
 
 from pyrometer.errors import InputError
 from pyrometer.tuning.levers import registry
-from pyrometer.tuning.levers.choice import LeverChoice, key_of, label_of, with_lever, without_lever
+from pyrometer.tuning.levers.choice import LeverChoice, key_of, label_of
+from pyrometer.tuning.levers.configuration import with_lever, without_lever
 from pyrometer.tuning.levers.lever import Lever
 
 COMPILE = LeverChoice(lever="compile", parameters={"mode": "default"})

@@ -6,24 +6,14 @@ import abc
 import importlib.util
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from pyrometer.advice import FixClass
+from pyrometer.tuning.levers.stages import Kind, Place, Stage
 from pyrometer.tuning.levers.subject import Subject
-
-Stage = Literal["basic", "memory", "compute", "device", "compile", "deploy"]
-"""Where a lever belongs in a staged optimisation; stages are gone through in this order."""
-
-Place = Literal["structure", "layout", "precision", "quantisation", "executor", "settings"]
-"""Where a lever is applied among others: what rewrites modules comes before what casts, exports or compiles them."""
-
-Kind = Literal["inference", "training"]
 
 Parameters: TypeAlias = Mapping[str, Any]
 """Of a lever: numbers, texts and booleans by name, as they stand in a recipe."""
-
-PLACES: tuple[Place, ...] = ("structure", "layout", "precision", "quantisation", "executor", "settings")
-STAGES: tuple[Stage, ...] = ("basic", "memory", "compute", "device", "compile", "deploy")
 
 
 class Lever(abc.ABC):

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from pyrometer.errors import InputError
 from pyrometer.tuning.levers import families
-from pyrometer.tuning.levers.lever import PLACES, Lever
+from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.stages import PLACES
 from pyrometer.workload.target import nearest
 
 L = TypeVar("L", bound=type[Lever])

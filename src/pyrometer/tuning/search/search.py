@@ -16,16 +16,10 @@ from msgspec.structs import replace
 from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Seconds, format_bytes, format_ratio, format_seconds
-from pyrometer.tuning.levers.choice import (
-    Configuration,
-    LeverChoice,
-    label_of,
-    lacks,
-    with_lever,
-    without_lever,
-)
-from pyrometer.tuning.levers.lever import Stage
+from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
+from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.levers.stages import Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order

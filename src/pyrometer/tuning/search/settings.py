@@ -7,7 +7,7 @@ from typing import Annotated
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
-from pyrometer.tuning.levers.lever import STAGES, Stage
+from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.trials.gate import TOLERANCE
 
 DEFAULT_BUDGET_S: Seconds = 600.0
