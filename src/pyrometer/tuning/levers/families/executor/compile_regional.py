@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
@@ -68,12 +66,12 @@ class CompileRegional(Lever):
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:
     """Modules of one class within a list or sequence that have parts of their own; of nested lists the outermost."""
-    blocks: list[nn.Module] = []
-    for child in model.children():
-        listed: list[Any] = list(child) if isinstance(child, (nn.ModuleList, nn.Sequential)) else []
-        alike = len(listed) >= _FEWEST and len({type(each) for each in listed}) == 1
-        if alike and all(any(True for _ in each.children()) for each in listed):
-            blocks += listed
-        else:
-            blocks += repeated_blocks(child)
-    return list(dict.fromkeys(blocks))
+    parts = list(model.children())
+    is_list = isinstance(model, (nn.ModuleList, nn.Sequential)) and len(parts) >= _FEWEST
+    if is_list and len({type(part) for part in parts}) == 1 and all(map(_has_parts, parts)):
+        return parts
+    return list(dict.fromkeys(block for part in parts for block in repeated_blocks(part)))
+
+
+def _has_parts(module: nn.Module) -> bool:
+    return next(module.children(), None) is not None
