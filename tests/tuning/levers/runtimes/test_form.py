@@ -99,13 +99,13 @@ def test_other_batches_pass_where_the_batch_may_vary():
     ],
 )
 def test_other_shapes_dtypes_and_devices_are_refused(tensor, varies):
-    with pytest.raises(InputError, match="input 1: got .* the model was exported for torch.float32"):
+    with pytest.raises(InputError, match=r"input 1: got .* the model was exported for torch\.float32"):
         shapes_of(torch.ones(2, 3), varies=varies).laid_out([tensor])
 
 
 def test_batches_that_differ_among_inputs_are_refused():
     shape = TensorShape.of(torch.ones(2, 3), varies=True, contiguous=True)
-    with pytest.raises(InputError, match="input 2: .*one size of the batch for all"):
+    with pytest.raises(InputError, match=r"input 2: .*one size of the batch for all"):
         Shapes([shape, shape]).laid_out([torch.ones(4, 3), torch.ones(5, 3)])
 
 

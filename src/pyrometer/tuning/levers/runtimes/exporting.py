@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.export import Dim, ExportedProgram
+from torch.fx.experimental.symbolic_shapes import is_concrete_int
 
 from pyrometer.errors import UserProgramError
 from pyrometer.tuning.levers.runtimes.form import CallForm, FlatModel
@@ -64,7 +65,7 @@ def export(subject: Subject, form: CallForm, *, contiguous: bool) -> Exported:
     model = FlatModel(subject.model, form).eval()
     for tensors in examples:
         dynamic = tuple({0: Dim.AUTO} if shared else None for shared in shares)
-        last = tensors is examples[-1]
+        last = tensors is examples[-1]  # what two samples cannot do, the one that was given may
         with library("torch.export") if last else contextlib.suppress(Exception), torch.no_grad():
             program = torch.export.export(model, tuple(tensors), dynamic_shapes=(dynamic,))
             return Exported(program, _shapes(program, tensors, contiguous=contiguous))
@@ -77,7 +78,7 @@ def _shapes(program: ExportedProgram, tensors: list[torch.Tensor], *, contiguous
     sizes = [nodes[name].meta["val"].shape for name in names if isinstance(name, str)]
     return Shapes(
         [
-            TensorShape.of(tensor, varies=bool(size) and not isinstance(size[0], int), contiguous=contiguous)
+            TensorShape.of(tensor, varies=bool(size) and not is_concrete_int(size[0]), contiguous=contiguous)
             for tensor, size in zip(tensors, sizes, strict=True)
         ]
     )
@@ -85,10 +86,10 @@ def _shapes(program: ExportedProgram, tensors: list[torch.Tensor], *, contiguous
 
 @contextlib.contextmanager
 def library(name: str) -> Iterator[None]:
-    """Say in one line what a library could not do; its warnings to developers are not the user's.
+    r"""Say in one line what a library could not do; its warnings to developers are not the user's.
 
     >>> with library("torch.export"):
-    ...     raise ValueError("no such operator\\n(200 lines)")
+    ...     raise ValueError("no such operator\n(200 lines)")
     Traceback (most recent call last):
     pyrometer.errors.UserProgramError: torch.export cannot take this model: ValueError: no such operator
     """

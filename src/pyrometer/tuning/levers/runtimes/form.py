@@ -57,13 +57,17 @@ class CallForm:
             return args
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._spec:
-            raise InputError("the arguments are nested in another way than those that the model was exported with")
+            raise InputError(
+                "the arguments are nested in another way than those that the model was exported with"
+            )
         tensors = []
         for leaf, constant in zip(leaves, self._constants, strict=True):
             if isinstance(leaf, torch.Tensor) and constant is None:
                 tensors.append(leaf)
             elif leaf is not constant and leaf != constant:
-                raise InputError(f"got {leaf!r} where the model was exported with {constant!r}, which is fixed in it")
+                raise InputError(
+                    f"got {leaf!r} where the model was exported with {constant!r}, which is fixed in it"
+                )
         if len(tensors) != len(self._places):
             raise InputError("got a value where the model was exported with a tensor")
         return tensors
@@ -104,7 +108,9 @@ class CallForm:
             InputError: there are more or fewer of them than the model returns.
         """
         if len(results) != len(self.outputs):
-            raise InputError(f"the runtime returned {len(results)} tensors, where the model returns {len(self.outputs)}")
+            raise InputError(
+                f"the runtime returned {len(results)} tensors, where the model returns {len(self.outputs)}"
+            )
         if self._is_single:
             return results[0]
         leaves = [

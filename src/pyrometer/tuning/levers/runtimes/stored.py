@@ -62,9 +62,7 @@ def stored(
         exported = export(subject, form, contiguous=contiguous)
         subject.folder.mkdir(parents=True, exist_ok=True)
         files = write(exported, subject.folder)
-        made = Made(
-            weights=weights, made_with=made_with, parameters=chosen, shapes=exported.shapes.shapes
-        )
+        made = Made(weights=weights, made_with=made_with, parameters=chosen, shapes=exported.shapes.shapes)
         files = [*files, subject.folder / f"{name}.json"]
         files[-1].write_bytes(to_json(made))
     shapes = Shapes(made.shapes)

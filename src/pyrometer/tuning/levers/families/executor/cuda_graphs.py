@@ -64,7 +64,8 @@ class CudaGraphs(Lever):
 def _recorded(subject: Subject, form: CallForm) -> tuple[Run, Any]:
     inputs = [tensor.clone() for tensor in form.tensors]
     args, kwargs = form.arguments(inputs)
-    model, stream = subject.model, torch.cuda.Stream(subject.device)
+    model = subject.model
+    stream = torch.cuda.Stream(subject.device)  # type: ignore[no-untyped-call]
     graph = torch.cuda.CUDAGraph()
     with contextlib.ExitStack() as stack:
         for context in subject.contexts:

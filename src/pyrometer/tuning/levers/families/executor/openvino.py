@@ -59,7 +59,11 @@ class OpenVino(Lever):
         if devices != ["CPU"]:
             return f"the compiled model runs on {', '.join(devices)}"
         precision = str(compiled.get_property("INFERENCE_PRECISION_HINT"))
-        return None if "32" in precision or "float" in precision else f"the compiled model computes in {precision}"
+        return (
+            None
+            if "32" in precision or "float" in precision
+            else f"the compiled model computes in {precision}"
+        )
 
     def lines(self, parameters: Parameters) -> list[str]:
         """Export, conversion and compilation."""
