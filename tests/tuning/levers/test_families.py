@@ -127,8 +127,6 @@ FITS = [
     Applied("fused_optimizer", training),
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
-    Applied("compile", convolutions, {"mode": "default", "freezing": True, "cpp_wrapper": True}, SLOW),
-    Applied("compile", mlp, {"mode": "max-autotune", "freezing": True}, SLOW),
     Applied("compile_regional", blocks, {}, SLOW),
     Applied("aot_inductor", blocks, {}, SLOW),
     Applied("aot_inductor", convolutions, {"freezing": True}, SLOW),
@@ -222,7 +220,6 @@ def test_it_refuses_where_it_cannot_help(name, program, said, tmp_path):
     [
         ("fold_batchnorm", "channels_last", "onnxruntime"),
         ("fold_batchnorm", "channels_last", "openvino"),
-        ("fold_batchnorm", "cast_bf16", "aot_inductor"),
     ],
     ids="+".join,
 )

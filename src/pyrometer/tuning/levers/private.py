@@ -37,18 +37,6 @@ def _compiled_graphs() -> list[Any]:
     return [each for each in gc.get_objects() if type(each) is kind]
 
 
-def num_autotuned() -> int | None:
-    """Operators for which Inductor has timed several kernels in this process; `None` where torch does not tell."""
-    from torch._dynamo.utils import counters
-
-    return int(counters["inductor"]["select_algorithm_autotune"])
-
-
-def are_wrapped_in_cpp() -> bool:
-    """Whether a compiled graph that is alive is entered by way of generated C++, and not of generated Python."""
-    return any("inductor_entry_cpp" in str(getattr(graph, "source_code", "")) for graph in _compiled_graphs())
-
-
 def missing_compiler(device: torch.device) -> str | None:
     """Why Inductor cannot compile for a device on this machine; `None` where it can, as far as can be told beforehand."""
     if device.type != "cpu":

@@ -9,18 +9,10 @@ import torch
 
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.private import (
-    are_wrapped_in_cpp,
-    inductor_patch,
-    missing_compiler,
-    num_autotuned,
-    num_frozen_parameters,
-)
+from pyrometer.tuning.levers.private import inductor_patch, missing_compiler, num_frozen_parameters
 from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
-
-_SETTINGS = ("freezing", "cpp_wrapper")
 
 
 @lever
@@ -54,19 +46,12 @@ class Compile(Lever):
         if subject.device.type == "cuda":
             return [{"mode": "default"}, {"mode": "reduce-overhead"}, {"mode": "max-autotune"}]
         shapes: Parameters = {"dynamic": True} if subject.shapes_vary() else {}
-        settings: list[Parameters] = [
-            {"freezing": True},
-            {},
-            {"freezing": True, "cpp_wrapper": True},
-            {"mode": "max-autotune", "freezing": True},
-        ]
-        return [{"mode": "default", **setting, **shapes} for setting in settings]
+        return [{"mode": "default", "freezing": True, **shapes}, {"mode": "default", **shapes}]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Wrap the model; nothing is compiled before the first call."""
-        settings = {name: True for name in _SETTINGS if parameters.get(name)}
-        if settings:
-            subject.compile_contexts.append(functools.partial(inductor_patch, **settings))
+        if parameters.get("freezing"):
+            subject.compile_contexts.append(functools.partial(inductor_patch, freezing=True))
         mode = parameters.get("mode", "default")
         if subject.is_training:
             subject.work = subject.work.variant(mode=mode)
@@ -75,7 +60,8 @@ class Compile(Lever):
         subject.model = compiled
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
-        """Dynamo captured a graph; each setting has left its trace in what Inductor generated."""
+        """Dynamo captured a graph; with freezing, the weights became constants of it."""
+        del subject
         counts = graph_counts()
         if counts is not None and counts.num_graphs == 0:
             return "no graph was captured: the model runs as before"
@@ -85,20 +71,12 @@ class Compile(Lever):
                 if frozen == 0
                 else "this torch does not tell whether parameters were frozen"
             )
-        if parameters.get("cpp_wrapper") and not are_wrapped_in_cpp():
-            return "the graphs are entered by way of Python"
-        if parameters.get("mode") == "max-autotune" and subject.device.type == "cpu" and not num_autotuned():
-            return "Inductor found no operator to time several kernels for"
         return None
 
     def lines(self, parameters: Parameters) -> list[str]:
-        """The call, and the global settings."""
+        """The call, and the global setting where parameters are frozen."""
         mode = parameters.get("mode", "default")
         chosen = "" if mode == "default" else f", mode={mode!r}"
         chosen += ", dynamic=True" if parameters.get("dynamic") else ""
-        settings = [
-            f"torch._inductor.config.{name} = True  # before the first call, under torch.no_grad()"
-            for name in _SETTINGS
-            if parameters.get(name)
-        ]
-        return [*settings, f"model = torch.compile(model{chosen})"]
+        frozen = ["torch._inductor.config.freezing = True  # before the first call, under torch.no_grad()"]
+        return [*(frozen if parameters.get("freezing") else []), f"model = torch.compile(model{chosen})"]
