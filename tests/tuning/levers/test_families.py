@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,8 +15,10 @@ import pyrometer as pm
 from pyrometer.bench.matrix.numerics import numeric_error
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
 from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.levers.families.executor.compile_regional import repeated_blocks
+from pyrometer.tuning.levers.lever import missing_packages
 from pyrometer.tuning.levers.registry import find_lever, levers
-from pyrometer.tuning.trials.gate import Limits
+from pyrometer.tuning.trials.gate import Limits, coarsest
 
 
 def convolutions():
@@ -53,6 +57,32 @@ def decayed():
     return work
 
 
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.layer = nn.LayerNorm(16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        return x + torch.relu(self.layer(self.norm(x)))
+
+
+class Blocks(nn.Module):
+    """Repeated blocks; takes a keyword, and returns a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.head = nn.ModuleList(Block() for _ in range(3)), nn.Linear(16, 4)
+
+    def forward(self, x, *, scale):
+        for layer in self.layers:
+            x = layer(x)
+        return {"hidden": x, "logits": self.head(x) * scale, "none": None}
+
+
+def blocks():
+    return pm.Inference(Blocks(), {"x": torch.randn(8, 16), "scale": 2.0})
+
+
 def training(**options):
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
     optimizer = torch.optim.AdamW(model.parameters(), **options)
@@ -64,6 +94,14 @@ def without_choice():
     model = nn.Linear(16, 4)
     batches = [(torch.randn(8, 16), torch.randint(0, 4, (8,)))]
     return pm.Training(model, nn.functional.cross_entropy, torch.optim.Rprop(model.parameters()), batches)
+
+
+def half():
+    return pm.Inference(nn.Linear(4, 4).bfloat16(), torch.randn(2, 4).bfloat16())
+
+
+def compiled():
+    return pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4))
 
 
 class Applied(NamedTuple):
@@ -89,6 +127,13 @@ FITS = [
     Applied("fused_optimizer", training),
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
+    Applied("compile_regional", blocks, {}, SLOW),
+    Applied("aot_inductor", blocks, {}, SLOW),
+    Applied("aot_inductor", convolutions, {"freezing": True}, SLOW),
+    Applied("onnxruntime", blocks, {}, SLOW),
+    Applied("onnxruntime", convolutions, {}, SLOW),
+    Applied("openvino", blocks, {}, SLOW),
+    Applied("openvino", convolutions, {}, SLOW),
 ]
 REFUSED = [
     ("drop_dropout", mlp, "no module for dropout"),
@@ -96,16 +141,19 @@ REFUSED = [
     ("fold_batchnorm", shared_norm, "no batch norm reads"),
     ("channels_last", mlp, "no 2-d convolution"),
     ("autocast_fp16", mlp, "on a CPU bfloat16"),
-    (
-        "cast_bf16",
-        lambda: pm.Inference(nn.Linear(4, 4).bfloat16(), torch.randn(2, 4).bfloat16()),
-        "not in float32",
-    ),
+    ("cast_bf16", half, "not in float32"),
     ("autocast_bf16", lambda: pm.Inference(nn.ReLU(), torch.randn(2, 4)), "no floating-point parameters"),
     ("flush_denormals", mlp, "neither parameters nor inputs"),
     ("fused_optimizer", lambda: training(fused=True), "fused already"),
     ("fused_optimizer", without_choice, "has no fused kernel"),
-    ("compile", lambda: pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4)), "comes compiled"),
+    ("compile", compiled, "comes compiled"),
+    ("compile_regional", compiled, "comes compiled"),
+    ("compile_regional", mlp, "no block is repeated"),
+    ("aot_inductor", compiled, "comes compiled"),
+    ("onnxruntime", compiled, "comes compiled"),
+    ("onnxruntime", half, "computes in torch.bfloat16"),
+    ("openvino", half, "computes in torch.bfloat16"),
+    ("cuda_graphs", mlp, "CUDA graphs need a CUDA device"),
 ]
 
 
@@ -147,7 +195,7 @@ def outputs_and_probe(subject, choice):
 
 
 @pytest.mark.parametrize(
-    "applied", [a for a in FITS if not a.marks and a.lever != "threads"], ids=lambda a: a.lever
+    "applied", [a for a in FITS if a.lever not in {"threads", "compile"}], ids=lambda a: a.lever
 )
 def test_the_probe_sees_that_a_lever_was_not_applied(applied, tmp_path):
     subject = subject_of(applied.program(), tmp_path)
@@ -164,6 +212,65 @@ def test_the_probe_sees_that_a_lever_was_not_applied(applied, tmp_path):
 )
 def test_it_refuses_where_it_cannot_help(name, program, said, tmp_path):
     assert said in (find_lever(name).refuses(subject_of(program(), tmp_path)) or "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("fold_batchnorm", "channels_last", "onnxruntime"),
+        ("fold_batchnorm", "channels_last", "openvino"),
+    ],
+    ids="+".join,
+)
+def test_a_runtime_computes_the_same_after_other_levers_and_on_another_batch(names, tmp_path):
+    work = convolutions()
+    subject, unchanged = subject_of(copy.deepcopy(work), tmp_path / "first"), copy.deepcopy(work)
+    other = torch.randn(5, 3, 12, 12)
+    with torch.inference_mode():
+        reference = subject.model(work.inputs), subject.model(other)
+    choices = [LeverChoice(lever=name) for name in names]
+    apply_levers(subject, choices)
+    assert not subject.fixed_shapes
+    model = subject.finished().model
+    with torch.inference_mode():
+        changed = model(work.inputs), model(other)
+    assert not_applied(subject, choices) is None
+    assert {path.parent for path in subject.artefacts[names[-1]]} == {tmp_path / "first"}
+    fix_class = coarsest([find_lever(name).fix_class for name in names])
+    assert numeric_error(changed, reference, Limits().largest_error(fix_class)).within_tolerance
+    again = subject_of(unchanged, tmp_path / "again")
+    again.ready = subject.artefacts
+    apply_levers(again, choices)
+    assert again.artefacts == subject.artefacts
+    with torch.inference_mode():
+        assert numeric_error(again.finished().model(other), changed[1], 0.0).max_abs == 0
+
+
+def test_compile_is_tried_with_dynamic_shapes_where_inputs_vary(tmp_path):
+    lever, sizes = find_lever("compile"), itertools.cycle([3, 5])
+    varied = pm.Inference(nn.Linear(4, 4), lambda: torch.randn(next(sizes), 4))
+    tried = lever.choices(subject_of(varied, tmp_path))
+    assert all(parameters["dynamic"] for parameters in tried)
+    assert not any("dynamic" in parameters for parameters in lever.choices(subject_of(mlp(), tmp_path)))
+    assert lever.lines({"mode": "default", "freezing": True, "dynamic": True})[-1] == (
+        "model = torch.compile(model, dynamic=True)"
+    )
+
+
+def test_blocks_are_found_where_they_are_repeated():
+    model = Blocks()
+    assert repeated_blocks(model) == list(model.layers)
+    stages = nn.Sequential(nn.Sequential(Block(), Block()), nn.Sequential(Block(), Block()))
+    assert repeated_blocks(stages) == list(stages)
+    assert repeated_blocks(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))) == []
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
+    lever = find_lever(name)
+    monkeypatch.setattr(type(lever), "modules", ("no_such_package",))
+    assert missing_packages(lever) == f"needs no_such_package: pip install 'pyrometer[{lever.extra}]'"
 
 
 def test_every_lever_is_tested():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -166,3 +167,17 @@ def test_an_unpicklable_workload_is_told_what_to_do_instead(tmp_path):
             send(work, tmp_path / "work.pickle")
     finally:
         work.name.close()
+
+
+@pytest.mark.slow
+def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(programs, tmp_path):
+    lab, exported = laboratory(programs, "mlp", tmp_path), (LeverChoice(lever="onnxruntime"),)
+    with opened(lab, ()) as side:
+        lab.keep_reference(side)
+    written = []
+    for _ in range(2):
+        with opened(lab, exported) as side:
+            assert side.opened.not_applied is None
+            assert lab.check(side).passes
+        written.append([Path(path).stat().st_mtime_ns for path in lab.files_of(exported)["onnxruntime"]])
+    assert written[0] == written[1]

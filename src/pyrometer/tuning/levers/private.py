@@ -25,11 +25,16 @@ def num_frozen_parameters() -> int | None:
     """Parameters that became constants of a compiled graph which is alive; `None` where torch does not tell."""
     from torch._inductor import output_code
 
-    kind = getattr(output_code, "CompiledFxGraph", None)
-    if kind is None:
+    if getattr(output_code, "CompiledFxGraph", None) is None:
         return None
-    graphs = [each for each in gc.get_objects() if type(each) is kind]
-    return sum(len(getattr(graph, "frozen_param_names", None) or ()) for graph in graphs)
+    return sum(len(getattr(graph, "frozen_param_names", None) or ()) for graph in _compiled_graphs())
+
+
+def _compiled_graphs() -> list[Any]:
+    from torch._inductor import output_code
+
+    kind = getattr(output_code, "CompiledFxGraph", None)
+    return [each for each in gc.get_objects() if type(each) is kind]
 
 
 def missing_compiler(device: torch.device) -> str | None:

@@ -22,6 +22,7 @@ from pyrometer.workload.training import Training
 
 ContextFactory: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
 TensorChange: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
+_DRAWS = 4
 
 
 @dataclass
@@ -108,6 +109,13 @@ class Subject:
             args, kwargs = pytree.tree_map_only(torch.Tensor, change, (changed.args, changed.kwargs))
             changed = Arguments(args, kwargs)
         return changed
+
+    def shapes_vary(self) -> bool:
+        """Whether the first few inputs differ in their shapes."""
+        assert isinstance(self.work, Inference)
+        source, fixed = argument_source(self.work.inputs, _home(self.model), self.work.config)
+        draws = 1 if fixed else _DRAWS
+        return len({tuple(tensor.shape for tensor in source().tensors()) for _ in range(draws)}) > 1
 
     def has(self, *kinds: type[nn.Module]) -> bool:
         """Whether the model has a module of one of these classes."""

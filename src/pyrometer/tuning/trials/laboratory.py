@@ -105,6 +105,7 @@ class Laboratory:
                 folder=str(room),
                 cache=str(room / "cache"),
                 fresh_seed=fresh_seed,
+                ready=self._files.get(key, {}),
             )
             opened = child.ask(request, protocol.Opened, timeout_s=timeout_s or self.open_s)
             self._files[key] = opened.artefacts

@@ -28,6 +28,7 @@ class Open(Record, frozen=True, kw_only=True, tag=True):
     folder: Annotated[str, doc("where levers may write")]
     cache: Annotated[str, doc("of compilers; its own for each configuration")]
     fresh_seed: Annotated[int | None, doc("run on fresh values of the inputs; null: on those given")] = None
+    ready: Annotated[dict[str, list[str]], doc("files that levers wrote when this was opened before")] = {}
 
 
 class Save(Record, frozen=True, kw_only=True, tag=True):

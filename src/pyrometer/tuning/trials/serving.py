@@ -106,6 +106,9 @@ class OpenConfiguration:
                 work.inputs = refreshed_source(source, request.fresh_seed)
         # The peak counts from here: of loading and of what levers need only once nobody asks in production.
         self._subject = subject_of(work, Path(request.folder))
+        self._subject.ready = {
+            lever: [Path(path) for path in paths] for lever, paths in request.ready.items()
+        }
         prices = apply_levers(self._subject, request.levers)
         self._stack.enter_context(in_force(self._subject))
         self._work = self._subject.finished()

@@ -45,7 +45,8 @@ class Compile(Lever):
             return [{"mode": "default"}]
         if subject.device.type == "cuda":
             return [{"mode": "default"}, {"mode": "reduce-overhead"}, {"mode": "max-autotune"}]
-        return [{"mode": "default", "freezing": True}, {"mode": "default"}]
+        shapes: Parameters = {"dynamic": True} if subject.shapes_vary() else {}
+        return [{"mode": "default", "freezing": True, **shapes}, {"mode": "default", **shapes}]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Wrap the model; nothing is compiled before the first call."""
@@ -76,5 +77,6 @@ class Compile(Lever):
         """The call, and the global setting where parameters are frozen."""
         mode = parameters.get("mode", "default")
         chosen = "" if mode == "default" else f", mode={mode!r}"
+        chosen += ", dynamic=True" if parameters.get("dynamic") else ""
         frozen = ["torch._inductor.config.freezing = True  # before the first call, under torch.no_grad()"]
         return [*(frozen if parameters.get("freezing") else []), f"model = torch.compile(model{chosen})"]

@@ -18,7 +18,7 @@ class _Autocast(Lever):
     fix_class = "tolerance"
     kinds = frozenset({"inference", "training"})
     excludes = frozenset({"precision"})
-    executors = frozenset({"eager", "compile"})
+    executors = frozenset({"eager", "compile", "compile_regional"})
     dtype: ClassVar[torch.dtype]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:

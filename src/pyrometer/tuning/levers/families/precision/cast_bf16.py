@@ -25,7 +25,7 @@ class CastBf16(Lever):
     place = "precision"
     fix_class = "tolerance"
     excludes = frozenset({"precision"})
-    executors = frozenset({"eager", "compile", "aot_inductor"})
+    executors = frozenset({"eager", "compile", "compile_regional", "aot_inductor", "cuda_graphs"})
     prior = 0.7
 
     def refuses(self, subject: Subject) -> str | None:

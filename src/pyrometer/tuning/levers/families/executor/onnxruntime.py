@@ -1,0 +1,101 @@
+"""`onnxruntime`: the model exported to ONNX, and computed by ONNX Runtime."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
+from pyrometer.tuning.levers.runtimes.refusing import refuses_export
+from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
+from pyrometer.tuning.levers.runtimes.stored import stored
+from pyrometer.tuning.levers.subject import Subject
+
+_PROVIDER = "CPUExecutionProvider"
+
+
+@lever
+class OnnxRuntime(Lever):
+    """Export the model to ONNX and let ONNX Runtime compute it."""
+
+    name = "onnxruntime"
+    title = "run the model in ONNX Runtime"
+    why = (
+        "A graph that is optimised ahead of time and run without Python: small models lose nearly all of their overhead, "
+        "and convolutions get a layout of their own. Whoever loads it needs ONNX Runtime, and no source of the model."
+    )
+    stage = "deploy"
+    place = "executor"
+    fix_class = "exact"
+    excludes = frozenset({"executor"})
+    extra = "onnx"
+    modules = ("onnx", "onnxruntime", "onnxscript")
+    prior = 0.65
+    minutes = 1.0
+
+    def refuses(self, subject: Subject) -> str | None:
+        """Models on the CPU that torch can export."""
+        return refuses_export(subject, (torch.float32, torch.float64))
+
+    def apply(self, subject: Subject, parameters: Parameters) -> None:
+        """Export; the session is opened at the first call."""
+        del parameters
+        form = form_of(subject)
+        made_with = f"torch {torch.__version__}, onnxscript {_module('onnxscript').__version__}"
+        path, shapes = stored(subject, self.name, form, _write, made_with=made_with)
+        subject.model = RuntimeModel(form, shapes, functools.partial(_opened, path))
+
+    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+        """A session is what computes, and its provider is the one that was asked for."""
+        del parameters
+        session = runtime_of(subject.model)
+        if session is None:
+            return "no session of ONNX Runtime has been opened"
+        providers = session.get_providers()
+        return None if providers[:1] == [_PROVIDER] else f"the session runs on {', '.join(providers)}"
+
+    def lines(self, parameters: Parameters) -> list[str]:
+        """Export and session, for inputs by position."""
+        del parameters
+        return [
+            'torch.onnx.export(model, inputs, "model.onnx", dynamo=True)',
+            f'session = onnxruntime.InferenceSession("model.onnx", providers=["{_PROVIDER}"])',
+            "names = [each.name for each in session.get_inputs()]",
+            "model = lambda *xs: session.run(None, {name: x.numpy() for name, x in zip(names, xs)})",
+        ]
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _write(exported: Exported, folder: Path) -> list[Path]:
+    path = folder / "model.onnx"
+    with library("torch.onnx.export"):
+        made: Any = torch.onnx.export(exported.program, dynamo=True, verbose=False)
+        made.save(path)
+    data = path.with_name(f"{path.name}.data")
+    return [path, data] if data.exists() else [path]
+
+
+def _opened(path: Path) -> tuple[Run, Any]:
+    runtime = _module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3  # errors; warnings are about its own optimisations
+    with library("ONNX Runtime"):
+        session = runtime.InferenceSession(str(path), options, providers=[_PROVIDER])
+    names = [each.name for each in session.get_inputs()]
+
+    def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        # Both ways share memory: no tensor is copied.
+        feed = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
+        return [torch.from_numpy(array) for array in session.run(None, feed)]
+
+    return run, session
