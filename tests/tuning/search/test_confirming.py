@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from pyrometer.tuning.search.confirming import expected_next
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.tuning.search.confirming import confirm, expected_next
 
 
 @pytest.mark.parametrize("spread", [0.002, 0.02, 0.1])
@@ -21,3 +24,36 @@ def test_another_pair_is_within_the_interval_as_often_as_is_said(spread):
 
 def test_a_single_pair_bounds_nothing():
     assert expected_next([0.5])[1:] == (0.0, float("inf"))
+
+
+class Noting:
+    """Notes what it is asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def open(self, configuration, *, fresh_seed=None):
+        return SimpleNamespace(configuration=configuration, close=lambda: None)
+
+    def check(self, side):
+        self.asked.append("check")
+
+    def compare(self, best, candidate, budget_s, rule, seed=0):
+        self.asked.append("compare")
+        figures = {
+            "confidence": 0.95,
+            "margin": 0.05,
+            "smallest_effect": 0.02,
+            "num_blocks": 8,
+            "elapsed_s": 1.0,
+        }
+        return Verdict(outcome="faster", ratio=0.5, ci_low=0.49, ci_high=0.51, **figures)
+
+    def peak_bytes(self, side):
+        self.asked.append("peak")
+
+
+def test_numbers_are_checked_before_timed_steps_train_the_model_on():
+    laboratory = Noting()
+    confirm(laboratory, (), num_pairs=2, pair_s=1.0, progress=lambda *_: None)
+    assert laboratory.asked == ["compare", "check", "compare", "peak"]
