@@ -34,7 +34,7 @@ from pyrometer.tuning.search.confirming import confirm
 from pyrometer.tuning.search.journal import Journal, identity_of
 from pyrometer.tuning.search.ordering import Prediction, predictions_of
 from pyrometer.tuning.search.remaining import remaining
-from pyrometer.tuning.search.search import Search
+from pyrometer.tuning.search.search import LEAST_SAVING, Search
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits, Numerics
@@ -46,6 +46,7 @@ from pyrometer.workload.workload import Workload
 BASELINE_S: Seconds = 6.0
 PAIR_S: Seconds = 20.0
 JOURNAL = "journal.jsonl"
+_WITHOUT_GOAL = "it trades time for memory: give a goal, such as --memory 2GiB"
 
 
 def tune(
@@ -115,7 +116,8 @@ def search_recipe(
         PyrometerError: see `tune`.
     """
     begin, tell = now(), progress or silent
-    wanted = select(settings.only, settings.without)
+    selected = select(settings.only, settings.without)
+    wanted = [lever for lever in selected if settings.memory_bytes is not None or not lever.for_memory]
     with _bench(work, settings, path) as bench:
         tell(0.0, "the baseline")
         baseline = bench.laboratory.open(())
@@ -136,11 +138,12 @@ def search_recipe(
         )
         search.begin_with(baseline)
         try:
-            search.outcomes += _refused(base.surveyed, search.predicted, settings)
+            reasons = {lever.name: _WITHOUT_GOAL for lever in selected if lever not in wanted}
+            search.outcomes += _refused(base.surveyed, search.predicted, settings, reasons)
             search.run(_choices(base.surveyed, settings))
         finally:
             search.close()
-        confirmation = _confirmed(bench, search, tell)
+        confirmation = _confirmed(bench, search, base.peak_bytes, tell)
         return _handed_over(bench, base, search, confirmation, now() - begin)
 
 
@@ -245,9 +248,12 @@ def _choices(surveyed: protocol.Surveyed, settings: TuneSettings) -> dict[str, l
 
 
 def _refused(
-    surveyed: protocol.Surveyed, predicted: dict[str, Prediction], settings: TuneSettings
+    surveyed: protocol.Surveyed,
+    predicted: dict[str, Prediction],
+    settings: TuneSettings,
+    reasons: dict[str, str],
 ) -> list[LeverOutcome]:
-    reasons = dict(surveyed.refused)
+    reasons = reasons | surveyed.refused
     if not settings.may_change_meaning:
         for name in surveyed.choices:
             if find_lever(name).fix_class == "semantic":
@@ -280,7 +286,7 @@ class _Confirmation:
     note: str | None = None
 
 
-def _confirmed(bench: _Bench, search: Search, tell: Progress) -> _Confirmation:
+def _confirmed(bench: _Bench, search: Search, baseline_bytes: Bytes, tell: Progress) -> _Confirmation:
     """Prove the best configuration anew; one that does not hold is not handed over."""
     if not search.best:
         return _Confirmation(())
@@ -304,7 +310,9 @@ def _confirmed(bench: _Bench, search: Search, tell: Progress) -> _Confirmation:
             (),
             note=f"the recipe computed wrong numbers when it was confirmed, and is dropped: {numerics.refused}",
         )
-    if verdict.outcome in {"slower", "same"}:
+    limit = search.settings.memory_bytes
+    saves = limit is not None and baseline_bytes > limit and peak < baseline_bytes * (1 - LEAST_SAVING)
+    if verdict.outcome in {"slower", "same"} and not saves:
         return _Confirmation(
             (),
             verdict,

@@ -177,10 +177,10 @@ def _complete_optimizer(
             "optimizer: its step() was replaced on the instance, which a copy would lose; subclass it"
         )
     # A scheduler's wrapper is bound to the original by a weak reference: copied, it would step the user's optimizer.
-    own.step = _tracked_step(own)  # type: ignore[method-assign]
+    own.step = tracked_step(own)  # type: ignore[method-assign]
 
 
-def _tracked_step(optimizer: torch.optim.Optimizer) -> Callable[..., Any]:
+def tracked_step(optimizer: torch.optim.Optimizer) -> Callable[..., Any]:
     """An optimizer's step as a scheduler wraps it, to know whether it was called first."""
     step, reference = type(optimizer).step, weakref.ref(optimizer)
 

@@ -112,7 +112,7 @@ class Training(Workload):
 
 
 class TrainingSession(Session):
-    """An opened `Training`; `batches` is where its steps fetch theirs from."""
+    """An opened `Training`; `batches` is where its steps fetch theirs from, and `loss_seen` is told of each micro-batch's loss."""
 
     def __init__(self, work: Training, parts: TrainingParts, surroundings: Surroundings) -> None:
         device = next(iter(devices_of(parts.model)), torch.device("cpu"))
@@ -128,6 +128,7 @@ class TrainingSession(Session):
         self._counter = UnitCounter(work.per_step, work.mask)
         self.batches = BatchStream(work.batches)
         self._users_parts = None if parts is work.parts else work.parts
+        self.loss_seen: Callable[[torch.Tensor], None] | None = None
 
     def close(self) -> None:
         """Let go of the batch iterator, so that its workers end."""
@@ -159,6 +160,8 @@ class TrainingSession(Session):
                     self.inputs_seen(batch)
                 loss = self._forward(batch)
                 mark("forward")
+                if self.loss_seen is not None:
+                    self.loss_seen(loss)
                 self._backward(loss)
                 mark("backward")
             update(self.parts, self._clip_norm)

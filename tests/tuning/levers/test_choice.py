@@ -16,6 +16,9 @@ LAYOUT = LeverChoice(lever="channels_last")
 BF16 = LeverChoice(lever="autocast_bf16")
 CAST = LeverChoice(lever="cast_bf16")
 
+SHARED = ("autocast", "optimizer_kernels", "loader_settings", "held_by_workload")
+"""Files of several levers that are one idea."""
+
 
 def test_levers_are_applied_by_their_place_whatever_the_order_in_which_they_were_kept():
     assert [c.lever for c in with_lever((COMPILE, BF16), LAYOUT)] == [
@@ -66,7 +69,7 @@ def test_every_lever_says_what_it_is(name):
     assert len(lever.title) < 80
     assert lever.why.endswith(".")
     assert 0 < lever.prior <= 1.5
-    assert type(lever).__module__.rpartition(".")[2] in {name, "autocast"}
+    assert type(lever).__module__.rpartition(".")[2] in {name, *SHARED}
 
 
 def test_levers_of_other_packages_are_found_by_entry_point(monkeypatch):

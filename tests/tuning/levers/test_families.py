@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -102,6 +103,83 @@ def half():
 
 def compiled():
     return pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4))
+def with_rprop_and(**options):
+    work = without_choice()
+    work.parts = work.parts._replace(**{name: make(work.parts.optimizer) for name, make in options.items()})
+    return work
+
+
+def scheduled():
+    return with_rprop_and(scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 2))
+
+
+def loading(**options):
+    work = training()
+    dataset = torch.utils.data.TensorDataset(torch.randn(24, 16), torch.randint(0, 4, (24,)))
+    work.batches = torch.utils.data.DataLoader(dataset, batch_size=8, **options)
+    return work
+
+
+def with_worker():
+    return loading(num_workers=1)
+
+
+def normalising():
+    work = training()
+    model = nn.Sequential(nn.Linear(16, 4), nn.BatchNorm1d(4))
+    return pm.Training(model, work.parts.loss, torch.optim.SGD(model.parameters()), work.batches)
+
+
+class WrittenOut(nn.Module):
+    """As most code writes it that does not use the fused operator."""
+
+    def __init__(self, causal):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.dropout, self.causal = nn.Dropout(0.1), causal
+        self.register_buffer("mask", torch.tril(torch.ones(16, 16)).view(1, 1, 16, 16))
+
+    def forward(self, x, hidden=None):
+        batch, length, width = x.size()
+        q, k, v = self.qkv(x).split(width, dim=2)
+        k = k.view(batch, length, 4, 8).transpose(1, 2)
+        q = q.view(batch, length, 4, 8).transpose(1, 2)
+        v = v.view(batch, length, 4, 8).transpose(1, 2)
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        if self.causal:
+            scores = scores.masked_fill(self.mask[:, :, :length, :length] == 0, float("-inf"))
+        if hidden is not None:
+            scores = scores + hidden
+        weights = self.dropout(nn.functional.softmax(scores, dim=-1))
+        return self.out((weights @ v).transpose(1, 2).contiguous().view(batch, length, width))
+
+
+def attention():
+    return pm.Inference(nn.Sequential(WrittenOut(False), nn.LayerNorm(32)), torch.randn(2, 12, 32))
+
+
+def causal_attention():
+    return pm.Inference(WrittenOut(True), torch.randn(2, 12, 32))
+
+
+def masked_attention():
+    return pm.Inference(WrittenOut(False), (torch.randn(2, 12, 32), torch.randn(2, 1, 12, 12)))
+
+
+def attention_that_shows_its_weights():
+    class Showing(nn.Module):
+        def forward(self, q):
+            weights = torch.softmax(q @ q.transpose(-2, -1), dim=-1)
+            return weights @ q, weights
+
+    return pm.Inference(Showing(), torch.randn(2, 4, 12, 8))
+
+
+def transformer():
+    transformers = pytest.importorskip("transformers")
+    size = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64, "num_hidden_layers": 2}
+    config = transformers.BertConfig(vocab_size=64, attn_implementation="eager", **size)
+    return pm.Inference(transformers.BertModel(config), {"input_ids": torch.randint(0, 64, (2, 12))})
 
 
 class Applied(NamedTuple):
@@ -125,6 +203,20 @@ FITS = [
     Applied("threads", mlp, {"num": 1}),
     Applied("flush_denormals", decayed),
     Applied("fused_optimizer", training),
+    Applied("foreach_optimizer", training),
+    Applied("foreach_optimizer", without_choice),
+    Applied("compile_optimizer", training, {}, SLOW),
+    Applied("compile_optimizer", without_choice, {}, SLOW),
+    Applied("accumulate", training, {"num_parts": 3}),
+    Applied("checkpointing", training, {"modules": {"0": "full", "1": "full"}, "written": {}}),
+    Applied("num_workers", loading, {"num": 1}),
+    Applied("prefetch_factor", with_worker, {"num": 4}),
+    Applied("persistent_workers", with_worker),
+    Applied("linear_activation", mlp),
+    Applied("sdpa", attention),
+    Applied("sdpa", causal_attention),
+    Applied("sdpa", masked_attention),
+    Applied("sdpa", transformer, {}, SLOW),
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
     Applied("compile_regional", blocks, {}, SLOW),
@@ -154,6 +246,22 @@ REFUSED = [
     ("onnxruntime", half, "computes in torch.bfloat16"),
     ("openvino", half, "computes in torch.bfloat16"),
     ("cuda_graphs", mlp, "CUDA graphs need a CUDA device"),
+    ("foreach_optimizer", lambda: training(foreach=True), "foreach already"),
+    ("compile_optimizer", lambda: training(fused=True), "fused already"),
+    ("compile_optimizer", scheduled, "make it a tensor"),
+    ("accumulate", normalising, "batch norm sees the whole batch"),
+    ("checkpointing", without_choice, "no modules to compute again"),
+    ("num_workers", training, "from no DataLoader"),
+    ("prefetch_factor", loading, "has no workers"),
+    ("persistent_workers", lambda: loading(num_workers=1, persistent_workers=True), "live on already"),
+    ("pin_memory", loading, "nothing is copied to a GPU"),
+    ("prefetch_device", training, "no copy to overlap"),
+    ("tf32", mlp, "TF32 is of NVIDIA's GPUs"),
+    ("linear_activation", linear_norm, "no linear layer with an activation"),
+    ("sdpa", mlp, "no module of the model writes attention out"),
+    ("sdpa", attention_that_shows_its_weights, "no module of the model writes attention out"),
+    ("inference_mode", mlp, "under torch.inference_mode already"),
+    ("eval_mode", mlp, "in eval mode already"),
 ]
 
 
@@ -178,8 +286,16 @@ def test_it_is_applied_seen_to_be_and_computes_the_same(applied, tmp_path):
 def outputs(work):
     with work.open() as session:
         session.activate()
-        torch.manual_seed(0)
-        return session.step(session.prepare())
+        return one_step(session)
+
+
+def one_step(session):
+    """The outputs, or the loss of the whole batch."""
+    torch.manual_seed(0)
+    losses = []
+    session.loss_seen = lambda loss: losses.append(loss.detach())
+    output = session.step(session.prepare())
+    return torch.stack(losses).mean() if losses else output
 
 
 def outputs_and_probe(subject, choice):
@@ -187,8 +303,7 @@ def outputs_and_probe(subject, choice):
     try:
         with work.open() as session:
             session.activate()
-            torch.manual_seed(0)
-            output = session.step(session.prepare())
+            output = one_step(session)
             return output, not_applied(subject, (choice,))
     finally:
         torch.set_flush_denormal(False)

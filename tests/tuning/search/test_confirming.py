@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.tuning.search import confirming
-from pyrometer.tuning.search.confirming import expected_next
-from pyrometer.tuning.trials.gate import Numerics
+from pyrometer.tuning.search.confirming import confirm, expected_next
 
 
 @pytest.mark.parametrize("spread", [0.002, 0.02, 0.1])
@@ -28,21 +26,34 @@ def test_a_single_pair_bounds_nothing():
     assert expected_next([0.5])[1:] == (0.0, float("inf"))
 
 
-def test_numerics_are_checked_before_the_timing_trains_on(monkeypatch):
-    done = []
+class Noting:
+    """Notes what it is asked for."""
 
-    class Recorded:
-        def compare(self, *_args, **_kwargs):
-            done.append("compare")
-            return Verdict(outcome="faster", ratio=0.5, ci_low=0.4, ci_high=0.6, confidence=0.99, margin=0.05, smallest_effect=0.02, num_blocks=12, elapsed_s=1.0)  # fmt: skip
+    def __init__(self):
+        self.asked = []
 
-        def check(self, _side):
-            done.append("check")
-            return Numerics()
+    def open(self, configuration, *, fresh_seed=None):
+        return SimpleNamespace(configuration=configuration, close=lambda: None)
 
-        def peak_bytes(self, _side):
-            return 1
+    def check(self, side):
+        self.asked.append("check")
 
-    monkeypatch.setattr(confirming, "opened", lambda *_args, **_kwargs: contextlib.nullcontext())
-    confirming.confirm(Recorded(), (), num_pairs=2, pair_s=1.0, progress=lambda *_: None)
-    assert done == ["compare", "check", "compare"]
+    def compare(self, best, candidate, budget_s, rule, seed=0):
+        self.asked.append("compare")
+        figures = {
+            "confidence": 0.95,
+            "margin": 0.05,
+            "smallest_effect": 0.02,
+            "num_blocks": 8,
+            "elapsed_s": 1.0,
+        }
+        return Verdict(outcome="faster", ratio=0.5, ci_low=0.49, ci_high=0.51, **figures)
+
+    def peak_bytes(self, side):
+        self.asked.append("peak")
+
+
+def test_numbers_are_checked_before_timed_steps_train_the_model_on():
+    laboratory = Noting()
+    confirm(laboratory, (), num_pairs=2, pair_s=1.0, progress=lambda *_: None)
+    assert laboratory.asked == ["compare", "check", "compare", "peak"]

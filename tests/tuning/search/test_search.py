@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.errors import NotApplicableError, UserProgramError
@@ -222,3 +223,53 @@ def test_stages_are_gone_through_in_the_order_asked_for_and_validated(tmp_path):
     ]
     assert all(report.numerics is not None for report in search.stages)
     assert "compile(mode=default)" not in outcomes(search)
+
+
+CHECKPOINTING, ACCUMULATE = (LeverChoice(lever=name) for name in ("checkpointing", "accumulate"))
+MIB = 2**20
+
+
+class MeasuredMemory(KnownLaboratory):
+    """The peak is what is left of 1 GiB by the shares in `peaks`; steps are told in seconds, too."""
+
+    def peak_bytes(self, side):
+        return int(1024 * MIB * math.prod(self.peaks.get(choice.lever, 1.0) for choice in side.configuration))
+
+    def compare(self, best, candidate, budget_s, seed=0):
+        verdict = super().compare(best, candidate, budget_s, seed)
+        return replace(verdict, candidate_s=self.time_of(candidate.configuration))
+
+
+def slow_savers(**peaks):
+    return MeasuredMemory(by_factor(checkpointing=1.3, accumulate=1.1, channels_last=0.5), peaks=peaks)
+
+
+def test_what_lowers_the_peak_is_kept_until_the_goal_for_memory_is_met(tmp_path):
+    laboratory = slow_savers(accumulate=0.7, checkpointing=0.5)
+    search = run(laboratory, ACCUMULATE, CHECKPOINTING, tmp_path=tmp_path, memory_bytes=800 * MIB)
+    assert search.best == (ACCUMULATE,)
+    assert outcomes(search) == {"accumulate": "kept", "checkpointing": "slower"}
+    assert "716.80 MiB" in search.outcomes[0].reason or "717 MiB" in search.outcomes[0].reason
+
+
+def test_memory_is_saved_by_several_levers_and_none_is_left_out_again(tmp_path):
+    laboratory = slow_savers(accumulate=0.7, checkpointing=0.5)
+    search = run(laboratory, ACCUMULATE, CHECKPOINTING, tmp_path=tmp_path, memory_bytes=400 * MIB)
+    assert search.best == (ACCUMULATE, CHECKPOINTING)
+
+
+@pytest.mark.parametrize("goal", [{}, {"memory_bytes": 2048 * MIB}, {"memory_bytes": 1, "latency_s": 1.05}])
+def test_a_slower_step_is_not_kept_without_need_or_against_the_goal_for_latency(tmp_path, goal):
+    search = run(slow_savers(accumulate=0.7), ACCUMULATE, tmp_path=tmp_path, **goal)
+    assert search.best == ()
+    assert outcomes(search) == {"accumulate": "slower"}
+
+
+def test_a_saving_within_the_noise_of_a_peak_is_none(tmp_path):
+    search = run(slow_savers(accumulate=0.99), ACCUMULATE, tmp_path=tmp_path, memory_bytes=800 * MIB)
+    assert search.best == ()
+
+
+def test_what_is_faster_is_kept_over_the_goal_where_the_baseline_is_over_it_as_well(tmp_path):
+    search = run(slow_savers(), LAYOUT, tmp_path=tmp_path, memory_bytes=800 * MIB)
+    assert search.best == (LAYOUT,)

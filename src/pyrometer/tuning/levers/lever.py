@@ -36,6 +36,7 @@ class Lever(abc.ABC):
         extra: extra of the package that installs what it needs, such as `onnx`.
         modules: what must be importable.
         prior: ratio of new over old time that is expected where nothing else is known.
+        for_memory: trades time for memory; it is tried only where there is a goal for memory that is not met.
         minutes: about how long applying it takes at worst, for the order of the search.
     """
 
@@ -52,6 +53,7 @@ class Lever(abc.ABC):
     extra: ClassVar[str | None] = None
     modules: ClassVar[tuple[str, ...]] = ()
     prior: ClassVar[float] = 0.95
+    for_memory: ClassVar[bool] = False
     minutes: ClassVar[float] = 0.2
 
     def refuses(self, subject: Subject) -> str | None:  # noqa: ARG002 - most have a reason of their own

@@ -6,6 +6,7 @@ Each name is looked for before it is used; where one is missing, the probe that 
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,3 +51,21 @@ def missing_compiler(device: torch.device) -> str | None:
     except exc.InvalidCxxCompiler:
         return "there is no C++ compiler, which Inductor needs on a CPU: install g++ or clang"
     return None
+
+
+def counting_inductor(graphs: list[int]) -> Callable[..., Any]:
+    """Inductor as a backend of `torch.compile` that notes the operators of each graph that it is given."""
+    from torch._dynamo import lookup_backend
+
+    inductor: Callable[..., Any] = lookup_backend("inductor")
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        graphs.append(sum(node.op.startswith("call") for node in graph.graph.nodes))
+        return inductor(graph, inputs)
+
+    return backend
+
+
+def linear_pointwise() -> Any:
+    """The linear layer of oneDNN with an activation after it, for the CPU; `None` where this torch has it not."""
+    return getattr(torch.ops.mkldnn, "_linear_pointwise", None)

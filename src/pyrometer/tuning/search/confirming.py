@@ -50,10 +50,11 @@ def confirm(
             opened(laboratory, (), fresh_seed=seed) as baseline,
             opened(laboratory, recipe, fresh_seed=seed) as changed,
         ):
-            if number == num_pairs - 1:  # before the timing, which trains a training's model further
+            is_last = number == num_pairs - 1
+            if is_last:  # before the steps that are timed: they train the model that the check starts from
                 numerics = laboratory.check(changed)
             verdicts.append(laboratory.compare(baseline, changed, pair_s, RULE, seed=seed))
-            if number == num_pairs - 1:
+            if is_last:
                 peak = laboratory.peak_bytes(changed)
     return replace(_of_pairs(verdicts), baseline="baseline", candidate=label_of(recipe)), numerics, peak
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
-from pyrometer.quantity import Seconds, format_bytes, format_ratio, format_seconds
+from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
@@ -31,12 +31,19 @@ LONGEST_TRIAL_S: Seconds = 30.0
 SHORTEST_TRIAL_S: Seconds = 4.0
 STEPS_TO_DECIDE = 60
 LATEST_OPEN_S: Seconds = 300.0
+LEAST_SAVING = 0.02
+"""Of the peak of memory, as a share: single runs of one program differ by about that."""
+
 _RESULTS: dict[Outcome, LeverResult] = {
     "faster": "kept",
     "slower": "slower",
     "same": "no gain",
     "undecided": "undecided",
 }
+
+
+def _saving(before: Bytes | None, after: Bytes | None) -> str:
+    return f"kept for memory: {format_bytes(after or 0)} in place of {format_bytes(before or 0)}"
 
 
 @dataclass
@@ -235,12 +242,40 @@ class Search:
 
     def _decided(self, timed: LeverOutcome, verdict: Verdict) -> LeverOutcome:
         peak, limit = timed.peak_bytes, self.settings.memory_bytes
+        best_peak = self._best_peak_bytes if limit is not None else None
         if verdict.outcome != "faster":
+            if timed.stage == "memory" and self._is_nearer(peak, best_peak) and self._is_in_time(verdict):
+                return replace(
+                    timed, outcome="kept", reason=f"{sentence(verdict)}; {_saving(best_peak, peak)}"
+                )
             return replace(timed, outcome=_RESULTS[verdict.outcome], reason=sentence(verdict))
-        if limit is not None and peak is not None and peak > limit:
-            needs = f"faster, but it takes {format_bytes(peak)} where {format_bytes(limit)} is the goal"
+        if limit is not None and self._is_further(peak, best_peak):
+            needs = f"faster, but it takes {format_bytes(peak or 0)} where {format_bytes(limit)} is the goal"
             return replace(timed, outcome="no gain", reason=needs)
         return replace(timed, outcome="kept")
+
+    @property
+    def _best_peak_bytes(self) -> Bytes:
+        return self.laboratory.peak_bytes(self._best_side())
+
+    def _is_nearer(self, peak: Bytes | None, than: Bytes | None) -> bool:
+        """Whether a peak comes nearer to a goal that is not met yet."""
+        limit = self.settings.memory_bytes
+        if limit is None or peak is None or than is None:
+            return False
+        return than > limit and peak < than * (1 - LEAST_SAVING)
+
+    def _is_further(self, peak: Bytes | None, than: Bytes | None) -> bool:
+        """Whether a peak exceeds the goal, and what there was before."""
+        limit = self.settings.memory_bytes
+        if limit is None or peak is None or than is None:
+            return False
+        return peak > limit and peak > than * (1 + LEAST_SAVING)
+
+    def _is_in_time(self, verdict: Verdict) -> bool:
+        """Whether steps stay within the goal for latency."""
+        goal, reached = self.settings.latency_s, verdict.candidate_s
+        return goal is None or (reached is not None and reached <= goal)
 
     @property
     def _trial_s(self) -> Seconds:
@@ -282,12 +317,13 @@ class Search:
             self._leave_out(choice, rest)
 
     def _leave_out(self, choice: LeverChoice, rest: Configuration) -> None:
+        best_peak = None if self.settings.memory_bytes is None else self._best_peak_bytes
         recalled = self.journal.recall(self.best, rest)
         outcome = recalled or self._tried(choice, rest)
         if recalled is None:
             self.journal.add(outcome)
-        # Without it as fast: the shorter recipe is the better one.
-        if outcome.outcome in {"kept", "no gain"}:
+        # Without it as fast: the shorter recipe is the better one, unless it is what keeps memory down.
+        if outcome.outcome in {"kept", "no gain"} and not self._is_further(outcome.peak_bytes, best_peak):
             said = f"was kept at first; with {label_of(rest)} it brings nothing more"
             if outcome.ratio is not None and outcome.ci_low is not None and outcome.ci_high is not None:
                 said += f" (without it {format_ratio(outcome.ratio, outcome.ci_low, outcome.ci_high)})"

@@ -188,10 +188,11 @@ class OpenConfiguration:
             kind = "training" if self._subject.is_training else "inference"
             reason = None if kind in lever.kinds else f"it is for {' and '.join(sorted(lever.kinds))}"
             reason = reason or missing_packages(lever) or lever.refuses(self._subject)
-            if reason is not None:
-                refused[name] = reason
+            listed = [] if reason is not None else lever.choices(self._subject)
+            if listed:
+                choices[name] = [dict(parameters) for parameters in listed]
             else:
-                choices[name] = [dict(parameters) for parameters in lever.choices(self._subject)]
+                refused[name] = reason or "it found nothing to change in this workload"
         inputs = () if self._subject.is_training else self._subject.example().tensors()
         return protocol.Surveyed(
             refused=refused,

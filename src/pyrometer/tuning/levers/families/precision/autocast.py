@@ -11,6 +11,9 @@ from pyrometer.tuning.levers.lever import Lever, Parameters
 from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 
+_FIRST_SCALE = 2.0**12
+"""Of a GradScaler: with torch's own 2**16 the first steps of most models overflow and are left out."""
+
 
 class _Autocast(Lever):
     stage = "compute"
@@ -76,7 +79,6 @@ class AutocastFp16(_Autocast):
     name = "autocast_fp16"
     title = "run matrix products and convolutions in float16"
     why = "Tensor cores since Volta; more digits than bfloat16, and less range: training needs a GradScaler."
-    kinds = frozenset({"inference"})
     dtype = torch.float16
     prior = 0.8
 
@@ -85,6 +87,26 @@ class AutocastFp16(_Autocast):
         if subject.device.type == "cpu":
             return "on a CPU bfloat16 is as fast, with more range"
         return _refusal(subject)
+
+    def apply(self, subject: Subject, parameters: Parameters) -> None:
+        """With a scaler around the loss of a training."""
+        super().apply(subject, parameters)
+        if subject.is_training and subject.training.parts.scaler is None:
+            scaler = torch.amp.GradScaler(subject.device.type, init_scale=_FIRST_SCALE)
+            subject.training.parts = subject.training.parts._replace(scaler=scaler)
+
+    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+        """The losses of a training are scaled, too."""
+        if subject.is_training and subject.training.parts.scaler is None:
+            return "the training has no GradScaler"
+        return super().not_applied(subject, parameters)
+
+    def lines(self, parameters: Parameters) -> list[str]:
+        """The context, and the scaler."""
+        return [
+            *super().lines(parameters),
+            f"# in training with scaler = torch.amp.GradScaler(init_scale={_FIRST_SCALE:g})",
+        ]
 
 
 def _refusal(subject: Subject) -> str | None:

@@ -1,0 +1,76 @@
+"""`tf32`: float32 products with ten bits of mantissa, on tensor cores."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.subject import Subject
+
+_FIRST_WITH_TF32 = (8, 0)
+
+
+@lever
+class Tf32(Lever):
+    """Let products of float32 matrices use TF32."""
+
+    name = "tf32"
+    title = "let products of float32 matrices use TF32"
+    why = (
+        "Tensor cores since Ampere multiply float32 with ten bits of mantissa, several times as fast. "
+        "It holds for the whole process; convolutions use it by default."
+    )
+    stage = "compute"
+    place = "settings"
+    fix_class = "tolerance"
+    kinds = frozenset({"inference", "training"})
+    prior = 0.7
+
+    def refuses(self, subject: Subject) -> str | None:
+        """It is of NVIDIA's GPUs since Ampere."""
+        if subject.device.type != "cuda":
+            return f"the work is on {subject.device.type}, and TF32 is of NVIDIA's GPUs"
+        if torch.cuda.get_device_capability(subject.device) < _FIRST_WITH_TF32:
+            return "this GPU has no TF32; Ampere was the first"
+        return "TF32 is on already" if torch.get_float32_matmul_precision() != "highest" else None
+
+    def apply(self, subject: Subject, parameters: Parameters) -> None:
+        """Hold it for the process that runs the workload."""
+        del parameters
+        subject.settings.append(lambda: _matmul_precision("high"))
+
+    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+        """A product with the identity loses the twelfth bit."""
+        del parameters
+        if subject.device.type != "cuda":
+            return f"the work is on {subject.device.type}"
+        fine = torch.full((64, 64), 1 + 2.0**-12, device=subject.device)
+        with torch.autocast("cuda", enabled=False):
+            product = fine @ torch.eye(64, device=subject.device)
+        return None if not torch.equal(product, fine) else "products keep all bits of float32"
+
+    def lines(self, parameters: Parameters) -> list[str]:
+        """One line."""
+        del parameters
+        return ['torch.set_float32_matmul_precision("high")']
+
+    def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
+        """Hold it, and restore what was set."""
+        del parameters
+        return [_matmul_precision("high")]
+
+
+@contextlib.contextmanager
+def _matmul_precision(precision: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

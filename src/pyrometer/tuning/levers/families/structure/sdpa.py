@@ -1,0 +1,111 @@
+"""`sdpa`: attention that is written out, as `scaled_dot_product_attention`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+from pyrometer.tuning.levers.adjacent import replace_modules
+from pyrometer.tuning.levers.attention import constants_of, fused
+from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.subject import Subject
+from pyrometer.workload.state import inference_mode
+
+_IMPLEMENTATION = "_attn_implementation"
+
+
+@lever
+class Sdpa(Lever):
+    """Compute attention that is written out by one fused operator."""
+
+    name = "sdpa"
+    title = "compute attention by scaled_dot_product_attention"
+    why = (
+        "Written out, the matrix of weights (heads × length × length) goes through memory at every step on the way; the fused operator "
+        "works on blocks that stay in a cache. The gain grows with the length."
+    )
+    stage = "compute"
+    place = "structure"
+    fix_class = "tolerance"
+    prior = 0.8
+
+    def refuses(self, subject: Subject) -> str | None:
+        """A model of transformers says how it computes attention; of others the code is looked at."""
+        if _chooses(subject.model):
+            now = getattr(subject.model.config, _IMPLEMENTATION)
+            return None if now == "eager" else f"the model computes attention by {now} already"
+        return (
+            None
+            if _rewritten(subject)
+            else "no module of the model writes attention out in a way that is understood"
+        )
+
+    def apply(self, subject: Subject, parameters: Parameters) -> None:
+        """Ask the model for it, or put rewritten modules in the places of those that write it out."""
+        del parameters
+        if _chooses(subject.model):
+            model: Any = subject.model
+            model.set_attn_implementation("sdpa")
+        else:
+            replace_modules(subject, _rewritten(subject))
+
+    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+        """None is left that is written out."""
+        del parameters
+        if _chooses(subject.model):
+            now = getattr(subject.model.config, _IMPLEMENTATION)
+            return None if now == "sdpa" else f"the model computes attention by {now}"
+        left = len(_rewritten(subject))
+        return f"{left} modules still write attention out" if left else None
+
+    def lines(self, parameters: Parameters) -> list[str]:
+        """The call that takes the place of the two products."""
+        del parameters
+        return [
+            "# models of transformers: model.set_attn_implementation('sdpa'); in code of your own:",
+            "# torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+        ]
+
+
+def _chooses(model: Any) -> bool:
+    return hasattr(model, "set_attn_implementation") and hasattr(
+        getattr(model, "config", None), _IMPLEMENTATION
+    )
+
+
+def _rewritten(subject: Subject) -> dict[nn.Module, nn.Module]:
+    """Modules with what is to take their places."""
+    called = _calls(subject)
+    pairs = (
+        (module, fused(module, constants)) for module, constants in called.items() if constants is not None
+    )
+    return {module: other for module, other in pairs if other is not None}
+
+
+def _calls(subject: Subject) -> dict[nn.Module, dict[str, Any] | None]:
+    """What modules that are none of torch.nn are called with that is no tensor; `None` where calls differ."""
+    seen: dict[nn.Module, dict[str, Any] | None] = {}
+
+    def see(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        constants = constants_of(module, args, kwargs)
+        seen[module] = constants if seen.get(module, constants) == constants else None
+
+    with _hooked(subject.model, see), inference_mode(True):
+        arguments = subject.example()
+        subject.model(*arguments.args, **arguments.kwargs)
+    return seen
+
+
+@contextlib.contextmanager
+def _hooked(model: nn.Module, see: Any) -> Iterator[None]:
+    own = [module for module in model.modules() if not type(module).__module__.startswith("torch.nn.")]
+    handles = [module.register_forward_pre_hook(see, with_kwargs=True) for module in own]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
