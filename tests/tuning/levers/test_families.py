@@ -53,6 +53,21 @@ def decayed():
     return work
 
 
+def wide():
+    torch.manual_seed(0)
+    return pm.Inference(
+        nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64)).eval(), torch.randn(16, 64)
+    )
+
+
+def with_spare_neurons():
+    work = wide()
+    with torch.no_grad():
+        work.model[0].weight[::4] *= 1e-3
+        work.model[0].bias[::4] = 0.0
+    return work
+
+
 def training(**options):
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
     optimizer = torch.optim.AdamW(model.parameters(), **options)
@@ -89,6 +104,9 @@ FITS = [
     Applied("fused_optimizer", training),
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
+    Applied("int8_dynamic", wide),
+    Applied("int8_weight_only", wide),
+    Applied("prune_channels", with_spare_neurons, {"share": 0.25}),
 ]
 REFUSED = [
     ("drop_dropout", mlp, "no module for dropout"),
@@ -105,6 +123,11 @@ REFUSED = [
     ("flush_denormals", mlp, "neither parameters nor inputs"),
     ("fused_optimizer", lambda: training(fused=True), "fused already"),
     ("fused_optimizer", without_choice, "has no fused kernel"),
+    ("int8_dynamic", mlp, "no linear layer in floating point has at least 64"),
+    ("int8_weight_only", convolutions, "no linear layer in floating point has at least 64"),
+    ("int8_static", lambda: pm.Inference(nn.ReLU(), torch.randn(2, 4)), "neither linear layers nor"),
+    ("int8_static", lambda: pm.Inference(nn.Linear(4, 4).bfloat16(), torch.randn(2, 4)), "not in float32"),
+    ("prune_channels", lambda: pm.Inference(nn.Linear(4, 4), torch.randn(2, 4)), "read by one other layer"),
     ("compile", lambda: pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4)), "comes compiled"),
 ]
 
