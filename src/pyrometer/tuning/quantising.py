@@ -20,6 +20,7 @@ from pyrometer.tuning.levers.families.quantisation.linears import is_sizeable, s
 from pyrometer.tuning.levers.lever import missing_packages
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.workload.losses import batch_loss
+from pyrometer.workload.state import preserved_rng
 from pyrometer.workload.training import Training
 
 LEVER = "int8_dynamic"
@@ -56,6 +57,11 @@ def train_quantised(work: Training, steps: int = 100) -> QuantisedTraining:
         InputError: torchao is missing, no linear layer is large enough, or batches come from an iterator.
     """
     require_steps(steps)
+    with preserved_rng():  # torchao makes layers anew, which draws random weights first
+        return _train_quantised(work, steps)
+
+
+def _train_quantised(work: Training, steps: int) -> QuantisedTraining:
     missing = missing_packages(find_lever(LEVER))
     if missing is not None:
         raise InputError(f"train_quantised: {missing}")
@@ -93,6 +99,6 @@ def _converted(model: nn.Module) -> nn.Module:
 
     config: Any = Int8DynamicActivationInt8WeightConfig(set_inductor_config=False)
     copied = copy.deepcopy(model).eval()
-    quantize_(copied, QATConfig(config, step="convert"), filter_fn=lambda *_: True)
+    quantize_(copied, QATConfig(step="convert"), filter_fn=lambda module, _: isinstance(module, nn.Linear))
     quantize_(copied, config, filter_fn=lambda module, _: is_sizeable(module))
     return copied

@@ -10,7 +10,7 @@ from torch import nn
 from pyrometer.tuning.pruning.chains import Chain
 
 STEP = 8
-"""Numbers of channels that are kept are multiples of it, as vector units and kernels like them, in layers of at least two such."""
+"""Numbers of channels that are kept are multiples of it, as vector units and kernels like them, where that still takes some out."""
 
 ROOM = "channels_before_pruning"
 """Attribute of a cut layer: how many it had."""
@@ -34,11 +34,12 @@ def remove_channels(chain: Chain, share: float) -> None:
 def num_kept(channels: int, share: float) -> int:
     """How many channels are left of a layer.
 
-    >>> num_kept(64, 0.25), num_kept(60, 0.25), num_kept(5, 0.5), num_kept(1, 0.5)
-    (48, 48, 3, 1)
+    >>> num_kept(64, 0.25), num_kept(60, 0.25), num_kept(16, 0.25), num_kept(5, 0.5), num_kept(1, 0.5)
+    (48, 48, 12, 2, 1)
     """
-    kept = max(1, round(channels * (1 - share) + 1e-9))
-    return min(channels, -(-kept // STEP) * STEP) if channels >= 2 * STEP else kept
+    kept = max(1, round(channels * (1 - share)))
+    rounded = -(-kept // STEP) * STEP
+    return rounded if rounded < channels else kept
 
 
 def _cut(module: nn.Module, name: str, index: torch.Tensor, dim: int) -> None:
