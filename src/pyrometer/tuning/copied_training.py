@@ -53,7 +53,7 @@ def train(session: TrainingSession, users: Training, steps: int) -> None:
             )
 
 
-def require_steps(steps: int) -> None:
+def require_steps(steps: object) -> None:
     """Refuse what is no number of steps.
 
     Raises:

@@ -102,10 +102,10 @@ def _losses(
             f"teacher: its logits are {list(target.shape)} and the student's {list(logits.shape)}; "
             "both must have one shape"
         )
-    shares = [
+    learned, taught = (
         functional.log_softmax(each.flatten(0, -2).float() / temperature, -1) for each in (logits, target)
-    ]
-    soft = functional.kl_div(*shares, reduction="batchmean", log_target=True)
+    )
+    soft = functional.kl_div(learned, taught, reduction="batchmean", log_target=True)
     return hard, soft * temperature**2
 
 

@@ -19,7 +19,7 @@ from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory, opened
 from pyrometer.workload.target import parse_target
 
-CLASSIFIER = '''
+CLASSIFIER = """
 import functools
 import torch
 from torch import nn
@@ -53,7 +53,7 @@ def narrow():
 def accuracy(model):
     x, y = samples(512, 2000)
     return (model(x).argmax(-1) == y).float().mean()
-'''
+"""
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,10 @@ def test_tied_weights_are_told_as_tied():
 
 
 def test_fresh_models_have_nothing_in_common_though_norms_and_biases_are_constant():
-    assert find_shared_weights(nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.LayerNorm(8), nn.Linear(8, 8))) == []
+    assert (
+        find_shared_weights(nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.LayerNorm(8), nn.Linear(8, 8)))
+        == []
+    )
 
 
 def test_weights_of_other_dtypes_are_read_too():

@@ -97,7 +97,8 @@ class _Walk:
         layer = self.module_of(node)
         if layer is None or not _is_layer(layer):
             return None
-        channels = layer.weight.shape[0]
+        weight: Any = layer.weight
+        channels = weight.shape[0]
         norms: list[nn.Module] = []
         is_image, flat = isinstance(layer, CONVOLUTIONS), False
         while len(node.users) == 1:
@@ -125,7 +126,8 @@ class _Walk:
 def _is_layer(module: nn.Module) -> bool:
     if type(module) is nn.Linear:
         return True
-    return type(module) in CONVOLUTIONS and module.groups == 1 and module.padding_mode == "zeros"
+    own: Any = module
+    return type(own) in CONVOLUTIONS and bool(own.groups == 1) and bool(own.padding_mode == "zeros")
 
 
 def _ended(layer: nn.Module, norms: list[nn.Module], consumer: nn.Module, flat: bool) -> Chain | None:
@@ -147,5 +149,5 @@ def _flattens(node: fx.Node, module: nn.Module | None) -> bool:
         return (module.start_dim, module.end_dim) == (1, -1)
     if node.target not in {torch.flatten, "flatten"}:
         return False
-    start = node.args[1] if len(node.args) > 1 else node.kwargs.get("start_dim", 0)
-    return start == 1 and len(node.args) < 3 and "end_dim" not in node.kwargs
+    start: Any = node.args[1] if len(node.args) > 1 else node.kwargs.get("start_dim", 0)
+    return bool(start == 1) and len(node.args) < 3 and "end_dim" not in node.kwargs

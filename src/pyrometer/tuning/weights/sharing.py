@@ -46,4 +46,4 @@ def _shared(group: list[tuple[str, nn.Parameter]]) -> SharedWeights:
 
 def _key(parameter: nn.Parameter) -> tuple[object, ...]:
     values = parameter.detach().contiguous().cpu().flatten().view(torch.uint8).numpy()
-    return (*parameter.shape, parameter.dtype, hashlib.sha256(values).hexdigest())
+    return (*parameter.shape, parameter.dtype, hashlib.sha256(values.tobytes()).hexdigest())
