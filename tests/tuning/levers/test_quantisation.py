@@ -141,6 +141,9 @@ def test_static_ranges_quantise_the_graph_which_takes_a_compiler_to_pay(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings(
+    "ignore:To copy construct from a tensor:UserWarning"
+)  # of Inductor's own lowering
 def test_compiled_with_frozen_parameters_it_runs_int8_kernels(tmp_path):
     work = program()
     reference = work.model(work.inputs).detach()
