@@ -67,6 +67,10 @@ Tuning
   Recipe, load_recipe(path)                the proved levers; recipe.apply(model)
   Lever, lever                             a lever of your own, and its registration
   TrainingLoop(work)                       a loop that survives kills, for those who have none
+  train_quantised(train)                   weights that learn to be right in int8
+  distil(student, teacher)                 a small model that learns from a large one
+  prune_magnitude(model, share)            a copy without its smallest weights, to see how much is redundant
+  find_shared_weights(model), check_initialisation(model)   weights that could be one; at an unfit scale
 
 Data and numbers
   observe_loading(train), LoaderReport     how the data arrives
@@ -150,11 +154,14 @@ if TYPE_CHECKING:
     from pyrometer.tuning.checkpointing.adaptive import AdaptiveCheckpoint as AdaptiveCheckpoint
     from pyrometer.tuning.checkpointing.plan import plan_checkpoints as plan_checkpoints
     from pyrometer.tuning.checkpointing.record import CheckpointPlan as CheckpointPlan
+    from pyrometer.tuning.distilling import distil as distil
     from pyrometer.tuning.levers.lever import Lever as Lever
     from pyrometer.tuning.levers.registry import lever as lever
     from pyrometer.tuning.loader.tune import tune_loader as tune_loader
     from pyrometer.tuning.loop.loop import TrainingLoop as TrainingLoop
     from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
+    from pyrometer.tuning.pruning.magnitude import prune_magnitude as prune_magnitude
+    from pyrometer.tuning.quantising import train_quantised as train_quantised
     from pyrometer.tuning.recipe.recipe import Recipe as Recipe
     from pyrometer.tuning.recipe.recipe import load_recipe as load_recipe
     from pyrometer.tuning.shapes.buckets import ShapeBuckets as ShapeBuckets
@@ -162,6 +169,8 @@ if TYPE_CHECKING:
     from pyrometer.tuning.shapes.recommend import recommend_shapes as recommend_shapes
     from pyrometer.tuning.shapes.sampler import BucketBatchSampler as BucketBatchSampler
     from pyrometer.tuning.tune import tune as tune
+    from pyrometer.tuning.weights.initialising import check_initialisation as check_initialisation
+    from pyrometer.tuning.weights.sharing import find_shared_weights as find_shared_weights
     from pyrometer.verbs.check import audit as audit
     from pyrometer.verbs.check import check as check
     from pyrometer.verbs.lint import lint as lint
@@ -206,6 +215,7 @@ _HOMES = {
     "audit": "pyrometer.verbs.check",
     "calibrate": "pyrometer.bench.calibrate",
     "check": "pyrometer.verbs.check",
+    "check_initialisation": "pyrometer.tuning.weights.initialising",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
     "diagnose": "pyrometer.rules.diagnose",
@@ -214,9 +224,11 @@ _HOMES = {
     "diff_snapshots": "pyrometer.memory.snapshots.difference",
     "diff_traces": "pyrometer.trace.difference.compare",
     "disable_attach": "pyrometer.trace.capture.listening",
+    "distil": "pyrometer.tuning.distilling",
     "enable_attach": "pyrometer.trace.capture.listening",
     "evaluate_modes": "pyrometer.compiler.inspection.evaluation",
     "export_trace": "pyrometer.trace.export.formats",
+    "find_shared_weights": "pyrometer.tuning.weights.sharing",
     "inspect_compile": "pyrometer.compiler.inspection.inspect",
     "largest_batch": "pyrometer.tuning.batching.largest",
     "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
@@ -234,6 +246,7 @@ _HOMES = {
     "predict_memory": "pyrometer.memory.prediction.predict",
     "profile_memory": "pyrometer.memory.profiling",
     "profile_samples": "pyrometer.loading.profiling.profile",
+    "prune_magnitude": "pyrometer.tuning.pruning.magnitude",
     "read_environment": "pyrometer.hardware.environment",
     "read_snapshot": "pyrometer.memory.snapshots.read",
     "read_trace": "pyrometer.trace.reading.read",
@@ -244,6 +257,7 @@ _HOMES = {
     "span": "pyrometer.trace.span",
     "trace_script": "pyrometer.trace.capture.script",
     "track_memory": "pyrometer.memory.tracking",
+    "train_quantised": "pyrometer.tuning.quantising",
     "tune": "pyrometer.tuning.tune",
     "tune_loader": "pyrometer.tuning.loader.tune",
     "watch_memory": "pyrometer.memory.leaks.watch",

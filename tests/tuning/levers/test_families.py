@@ -82,6 +82,19 @@ class Blocks(nn.Module):
 
 def blocks():
     return pm.Inference(Blocks(), {"x": torch.randn(8, 16), "scale": 2.0})
+def wide():
+    torch.manual_seed(0)
+    return pm.Inference(
+        nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64)).eval(), torch.randn(16, 64)
+    )
+
+
+def with_spare_neurons():
+    work = wide()
+    with torch.no_grad():
+        work.model[0].weight[::4] *= 1e-3
+        work.model[0].bias[::4] = 0.0
+    return work
 
 
 def training(**options):
@@ -226,6 +239,9 @@ FITS = [
     Applied("onnxruntime", convolutions, {}, SLOW),
     Applied("openvino", blocks, {}, SLOW),
     Applied("openvino", convolutions, {}, SLOW),
+    Applied("int8_dynamic", wide),
+    Applied("int8_weight_only", wide),
+    Applied("prune_channels", with_spare_neurons, {"share": 0.25}),
 ]
 REFUSED = [
     ("drop_dropout", mlp, "no module for dropout"),
@@ -262,6 +278,12 @@ REFUSED = [
     ("sdpa", attention_that_shows_its_weights, "no module of the model writes attention out"),
     ("inference_mode", mlp, "under torch.inference_mode already"),
     ("eval_mode", mlp, "in eval mode already"),
+    ("int8_dynamic", mlp, "no linear layer in floating point has at least 64"),
+    ("int8_weight_only", convolutions, "no linear layer in floating point has at least 64"),
+    ("int8_static", lambda: pm.Inference(nn.ReLU(), torch.randn(2, 4)), "neither linear layers nor"),
+    ("int8_static", lambda: pm.Inference(nn.Linear(4, 4).bfloat16(), torch.randn(2, 4)), "not in float32"),
+    ("prune_channels", lambda: pm.Inference(nn.Linear(4, 4), torch.randn(2, 4)), "read by one other layer"),
+    ("compile", lambda: pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4)), "comes compiled"),
 ]
 
 

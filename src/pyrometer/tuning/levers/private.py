@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+import re
 from typing import Any
 
 import torch
+
+_INT8_KERNEL = re.compile(r"onednn\.(?:qlinear|qconv)\w*")
 
 
 def inductor_patch(**settings: Any) -> Any:
@@ -24,18 +27,25 @@ def inductor_patch(**settings: Any) -> Any:
 
 def num_frozen_parameters() -> int | None:
     """Parameters that became constants of a compiled graph which is alive; `None` where torch does not tell."""
-    from torch._inductor import output_code
-
-    if getattr(output_code, "CompiledFxGraph", None) is None:
+    graphs = _compiled_graphs()
+    if graphs is None:
         return None
-    return sum(len(getattr(graph, "frozen_param_names", None) or ()) for graph in _compiled_graphs())
+    return sum(len(getattr(graph, "frozen_param_names", None) or ()) for graph in graphs)
 
 
-def _compiled_graphs() -> list[Any]:
+def num_int8_kernels() -> int | None:
+    """Calls of oneDNN's quantised kernels in the code of compiled graphs that are alive; `None` where torch does not tell."""
+    graphs = _compiled_graphs()
+    if graphs is None or not all(hasattr(graph, "source_code") for graph in graphs):
+        return None
+    return sum(len(_INT8_KERNEL.findall(graph.source_code or "")) for graph in graphs)
+
+
+def _compiled_graphs() -> list[Any] | None:
     from torch._inductor import output_code
 
     kind = getattr(output_code, "CompiledFxGraph", None)
-    return [each for each in gc.get_objects() if type(each) is kind]
+    return None if kind is None else [each for each in gc.get_objects() if type(each) is kind]
 
 
 def missing_compiler(device: torch.device) -> str | None:

@@ -1,0 +1,92 @@
+"""What the levers share that put int8 weights into linear layers by torchao's `quantize_`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.subject import Subject
+
+SMALLEST_SIDE = 64
+"""Features in and out below which a layer is left alone: its quantisation takes longer than its product."""
+
+
+class QuantisedLinears(Lever):
+    """Puts int8 weights into the linear layers that are large enough.
+
+    torchao sets switches of Inductor for the whole process unless told not to; here it is.
+    """
+
+    stage = "compute"
+    place = "quantisation"
+    fix_class = "semantic"
+    excludes = frozenset({"quantisation"})
+    executors = frozenset({"eager", "compile"})
+    extra = "quant"
+    modules = ("torchao",)
+    config_name: ClassVar[str]
+
+    def settings(self, subject: Subject) -> dict[str, Any]:
+        """What torchao's class of settings is asked for, beside leaving the process as it is."""
+        del subject
+        return {}
+
+    def refuses(self, subject: Subject) -> str | None:
+        """There must be a linear layer that is worth it."""
+        if not sizeable(subject.model):
+            return f"no linear layer in floating point has at least {SMALLEST_SIDE} features in and out"
+        return None
+
+    def apply(self, subject: Subject, parameters: Parameters) -> None:
+        """Replace the weights."""
+        del parameters
+        from torchao import quantization
+
+        kind = getattr(quantization, self.config_name)
+        config = kind(set_inductor_config=False, **self.settings(subject))
+        quantization.quantize_(subject.model, config, filter_fn=lambda module, _: is_sizeable(module))
+
+    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+        """No sizeable layer is left in floating point, and some hold int8."""
+        del parameters
+        left = len(sizeable(subject.model))
+        if left:
+            return f"{left} linear layers still hold weights in floating point"
+        return None if int8_layers(subject.model) else "no layer holds weights in int8"
+
+    def lines(self, parameters: Parameters) -> list[str]:
+        """The call."""
+        del parameters
+        return [
+            f"from torchao.quantization import {self.config_name}, quantize_",
+            f"quantize_(model, {self.config_name}(set_inductor_config=False))",
+        ]
+
+
+def is_sizeable(module: nn.Module) -> bool:
+    """Whether a module is a plain linear layer, large enough, in floating point."""
+    if not isinstance(module, nn.Linear) or isinstance(
+        module, nn.modules.linear.NonDynamicallyQuantizableLinear
+    ):
+        return False
+    weight = module.weight
+    plain = type(weight) is nn.Parameter and type(weight.data) is torch.Tensor and weight.is_floating_point()
+    return plain and min(weight.shape) >= SMALLEST_SIDE
+
+
+def sizeable(model: nn.Module) -> list[nn.Module]:
+    """The layers that would be quantised."""
+    return [module for module in model.modules() if is_sizeable(module)]
+
+
+def int8_layers(model: nn.Module) -> list[nn.Module]:
+    """The linear layers whose weights are held in int8."""
+    return [
+        module
+        for module in model.modules()
+        if isinstance(module, nn.Linear)
+        and getattr(getattr(module.weight, "qdata", None), "dtype", None) == torch.int8
+    ]

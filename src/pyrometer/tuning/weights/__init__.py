@@ -1,0 +1,1 @@
+"""Advice on weights: which ones could be one, and which ones begin at an unfit scale."""
