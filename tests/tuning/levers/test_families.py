@@ -82,6 +82,8 @@ class Blocks(nn.Module):
 
 def blocks():
     return pm.Inference(Blocks(), {"x": torch.randn(8, 16), "scale": 2.0})
+
+
 def wide():
     torch.manual_seed(0)
     return pm.Inference(
@@ -116,6 +118,8 @@ def half():
 
 def compiled():
     return pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4))
+
+
 def with_rprop_and(**options):
     work = without_choice()
     work.parts = work.parts._replace(**{name: make(work.parts.optimizer) for name, make in options.items()})

@@ -6,8 +6,8 @@ Each name is looked for before it is used; where one is missing, the probe that 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
