@@ -227,7 +227,7 @@ def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
 
 
 def _over_limits(question: MemoryQuestion, profile: MemoryProfile) -> list[str]:
-    from pyrometer.memory.leaks.answer import UNDECIDED_GROWTH
+    from pyrometer.memory.profile import UNDECIDED_GROWTH
 
     leak = profile.leak
     growth = None if leak is None or leak.verdict == UNDECIDED_GROWTH else leak.bytes_per_step

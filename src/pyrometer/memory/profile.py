@@ -134,6 +134,10 @@ class LeakSite(Record, frozen=True, kw_only=True):
     operators: Annotated[int, doc("how many lines and operators made what is kept here")] = 1
 
 
+UNDECIDED_GROWTH = "growing, not decidable yet"
+"""The verdict on what grows and may have an end that is not reached yet."""
+
+
 class LeakReport(Record, frozen=True, kw_only=True):
     """Whether memory grows without end, and who holds it."""
 

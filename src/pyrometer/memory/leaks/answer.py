@@ -36,7 +36,7 @@ from pyrometer.memory.leaks.limits import memory_left
 from pyrometer.memory.leaks.nodes import NODE_BYTES, Census, count_nodes, largest_graph, node_growth
 from pyrometer.memory.leaks.sites import leak_site, line_of
 from pyrometer.memory.private.dispatch import storage_key, storages
-from pyrometer.memory.profile import LeakReport
+from pyrometer.memory.profile import UNDECIDED_GROWTH, LeakReport
 from pyrometer.memory.trend.judge import judge_series
 from pyrometer.memory.trend.verdict import SeriesVerdict
 from pyrometer.quantity import Bytes
@@ -52,9 +52,6 @@ FAR_MORE_BYTES = 32 * 2**20
 """A process that grows by more than its tensors, by this factor and so much at least, is worth a word."""
 
 _UNBOUNDED = ("leak", "cache")
-
-UNDECIDED_GROWTH = "growing, not decidable yet"
-"""The verdict on what grows and may have an end that is not reached yet."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from collections.abc import Callable
 import msgspec
 import torch
 
-from pyrometer.memory.leaks.answer import UNDECIDED_GROWTH
 from pyrometer.memory.leaks.cohorts import MIN_STEPS
 from pyrometer.memory.leaks.watch import DEFAULT_STEPS, MemoryWatch
 from pyrometer.memory.private.stacks import in_transform, top_dispatch_mode
-from pyrometer.memory.profile import LeakReport
+from pyrometer.memory.profile import UNDECIDED_GROWTH, LeakReport
 from pyrometer.memory.scripts.children import ChildGrowth, ChildLevels
 from pyrometer.quantity import Seconds, counted, format_bytes
 

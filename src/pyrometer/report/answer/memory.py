@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.memory.category import CATEGORIES
-from pyrometer.memory.leaks.answer import UNDECIDED_GROWTH
-from pyrometer.memory.profile import MemoryProfile
+from pyrometer.memory.profile import UNDECIDED_GROWTH, MemoryProfile
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.report.answer import asked, fixes, parts, trust

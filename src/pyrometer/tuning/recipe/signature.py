@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Annotated
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Annotated
 
 from pyrometer.errors import IncomparableError
 from pyrometer.record import Record, doc
+
+if TYPE_CHECKING:  # signatures are read and shown without torch
+    import torch
+    from torch import nn
 
 DIGITS = 12
 MOST_NAMED = 3
@@ -29,6 +30,7 @@ class Signature(Record, frozen=True, kw_only=True):
 def signature_of(model: nn.Module, inputs: Iterable[torch.Tensor] = ()) -> Signature:
     """The signature of a model as the user has it.
 
+    >>> from torch import nn
     >>> signature_of(nn.Linear(2, 3)).num_parameters
     9
     """
@@ -45,6 +47,7 @@ def signature_of(model: nn.Module, inputs: Iterable[torch.Tensor] = ()) -> Signa
 def described(tensor: torch.Tensor) -> str:
     """Dtype and shape of a tensor.
 
+    >>> import torch
     >>> described(torch.zeros(2, 3))
     'float32[2, 3]'
     """
