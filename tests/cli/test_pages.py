@@ -56,7 +56,17 @@ ARGUMENTS = {"show": ["last"], "compare": ["a", "b"]}
 
 
 def test_every_verb_that_makes_a_page_has_the_flag():
-    assert set(with_pages()) == {"check", "bench", "trace", "compile", "memory", "audit", "show", "compare"}
+    assert set(with_pages()) == {
+        "check",
+        "bench",
+        "trace",
+        "compile",
+        "memory",
+        "audit",
+        "show",
+        "compare",
+        "tune",
+    }
 
 
 @pytest.mark.parametrize("verb", with_pages())

@@ -23,7 +23,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 NAMES = (
     "steady", "bimodal", "not_steady", "interrupted", "gpu", "training", "no_step",
     "verdict_faster", "verdict_slower", "verdict_same", "verdict_undecided", "verdict_processes",
-    "matrix", "starts", "soak",
+    "matrix", "starts", "soak", "convolutions",
 )  # fmt: skip
 
 

@@ -284,7 +284,7 @@ def test_a_fault_of_our_own_is_told_as_one_with_its_traceback(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("pyrometer.trace.reporting.job_report.report_rank", fail)
+    monkeypatch.setattr("pyrometer.trace.reporting.job_report.report_settled", fail)
     path = write(tmp_path / "a.json", work())
     assert "internal fault, ZeroDivisionError: ours" in traced(path).err
     assert "in fail" in traced(path, "--debug").err

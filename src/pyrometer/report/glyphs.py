@@ -36,6 +36,8 @@ _ASCII = str.maketrans(
         **dict(zip("▁▂▃▄▅▆▇█▤▓▒▚░▥▞▦▧", "._-:=+*#=%+@.H/&$", strict=True)),
         **dict(zip("·–×µ→…−─━●│", "|-xu>.--=o|", strict=True)),
         "±": "+-",
+        "✓": "met",
+        "✗": "missed",
         "≥": ">=",
         "≤": "<=",
         "∞": "inf",

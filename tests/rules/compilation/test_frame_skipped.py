@@ -63,7 +63,7 @@ def test_a_function_given_up_for_a_break_in_a_loop(ran, findings):
     (finding,) = findings("PYR412", program.evidence)
 
     assert finding.where.line in {program.line_of("def f"), program.line_of("@torch.compile")}
-    assert f"gave it up at line {program.line_of('print')}" in finding.message
+    assert f"skips it at line {program.line_of('print')}" in finding.message
     assert "runs eagerly" in finding.message
     assert finding.links == ["/compiled/skips/0"]
 

@@ -6,21 +6,22 @@ from collections.abc import Iterable
 from typing import Literal
 
 from pyrometer.tuning.levers.choice import LeverChoice
-from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.levers.registry import levers
 
 
 def python_lines(choices: Iterable[LeverChoice], kind: Literal["inference", "training"]) -> list[str]:
-    """What does the same as levers, in their order; a comment stands for what only the recipe can do.
-
-    Raises:
-        InputError: a lever is not known here, as when a plug-in is missing.
+    """What does the same as levers, in their order; a comment stands for what only the recipe can do, or another package's lever.
 
     >>> python_lines([], "training")
     []
     """
     lines: list[str] = []
+    known = levers()
     for choice in choices:
-        found = find_lever(choice.lever)
+        found = known.get(choice.lever)
+        if found is None:
+            lines.append(f"# {choice.label}: a lever of a package that is not installed here")
+            continue
         own = found.lines(choice.parameters)
         lines += own or [f"# {found.title}: pm.load_recipe(...).apply(model) does it"]
     if kind == "inference":

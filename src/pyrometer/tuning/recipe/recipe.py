@@ -38,6 +38,8 @@ from pyrometer.workload.training import Training
 from pyrometer.workload.variant import Variant
 
 FORMAT = 1
+MOST_LINES, LONGEST_LINE = 25, 240
+"""Of what is printed."""
 
 
 class RecipeWarning(UserWarning):
@@ -114,10 +116,13 @@ class Recipe(Record, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """What it brings, and the lines to paste."""
         if self.proof is None:
-            return f"{self.target}: no lever is proved to be faster; {counted(len(self.dropped), 'lever')} tried or left out"
-        interval = (self.proof.ci_low or self.proof.ratio, self.proof.ci_high or self.proof.ratio)
-        gain = format_ratio(self.proof.ratio, *interval)
-        return f"{self.target}: {gain} with {label_of(self.configuration)}\n\n{self.python()}"
+            tried = counted(len(self.dropped), "lever")
+            text = f"{self.target}: no lever is proved to be faster; {tried} tried or left out"
+        else:
+            interval = (self.proof.ci_low or self.proof.ratio, self.proof.ci_high or self.proof.ratio)
+            gain = format_ratio(self.proof.ratio, *interval)
+            text = f"{self.target}: {gain} with {label_of(self.configuration)}\n\n{self.python()}"
+        return "\n".join(line[:LONGEST_LINE] for line in text.splitlines()[:MOST_LINES])
 
     @property
     def configuration(self) -> Configuration:
