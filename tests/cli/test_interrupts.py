@@ -30,6 +30,7 @@ def press() -> None:
 def pressing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     (tmp_path / "model.py").write_text(MODEL)
     monkeypatch.chdir(tmp_path)
+    torch._dynamo.reset()  # what another test compiled is not compiled again
     return monkeypatch
 
 

@@ -137,9 +137,10 @@ def test_findings_are_filtered_and_copied(open_page, case):
 
 def test_a_link_to_a_card_overrides_the_filter(open_page, case):
     page = open_page(*case, fragment="#/findings?family=data")
-    page.locator("#finding-3").wait_for(state="hidden")
+    card = page.locator("article.finding[id^=finding]", has_text="PYR101").first
+    card.wait_for(state="hidden")
     page.evaluate("location.hash = '#PYR101-item-in-hot-loop'")
-    page.locator("#finding-3").wait_for(state="visible")
+    card.wait_for(state="visible")
 
 
 def test_findings_show_their_source_and_their_rule(open_page, case):
@@ -173,8 +174,9 @@ def test_without_javascript_it_is_one_document(open_page, case):
     expect(page.locator("nav.pages a >> text=History")).to_be_hidden()  # it is drawn by the script alone
 
 
-def test_printing_shows_every_page(open_page, case):
+def test_printing_shows_every_page_where_all_are_asked_for(open_page, case):
     page = open_page(*case, fragment="#/memory", dark=True)
+    page.evaluate("document.body.classList.add('print-all')")
     page.emulate_media(media="print")
     for part in ("h1:not(.page-title)", "#split", "#findings", "#latency", "#environment"):
         expect(page.locator(part)).to_be_visible()
@@ -188,6 +190,7 @@ def test_printing_after_a_visit_shows_the_document_and_no_drawing_of_the_script(
     for name in ("timeline", "flame", "memory"):
         turn(page, f"#/{name}")
         settled(page).locator(".widget.mounted:visible").first.wait_for()
+    page.evaluate("document.body.classList.add('print-all')")
     page.emulate_media(media="print")
     page.wait_for_function("document.querySelector('h1:not(.page-title)').getBoundingClientRect().y < 160")
     of_the_script = ".widget:visible, .tools:visible, nav.pages:visible, button:not(.sort):visible"

@@ -237,8 +237,6 @@ FITS = [
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
     Applied("compile_regional", blocks, {}, SLOW),
-    Applied("aot_inductor", blocks, {}, SLOW),
-    Applied("aot_inductor", convolutions, {"freezing": True}, SLOW),
     Applied("onnxruntime", blocks, {}, SLOW),
     Applied("onnxruntime", convolutions, {}, SLOW),
     Applied("openvino", blocks, {}, SLOW),

@@ -181,3 +181,17 @@ def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(progra
             assert lab.check(side).passes
         written.append([Path(path).stat().st_mtime_ns for path in lab.files_of(exported)["onnxruntime"]])
     assert written[0] == written[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("freezing", [False, True])
+def test_a_package_of_aot_inductor_is_made_and_run_where_a_crash_harms_nobody(programs, tmp_path, freezing):
+    lab = laboratory(programs, "convolutions", tmp_path)
+    with opened(lab, ()) as side:
+        lab.keep_reference(side)
+    choice = LeverChoice(lever="aot_inductor", parameters={"freezing": True} if freezing else {})
+    with opened(lab, (choice,)) as packaged:
+        assert packaged.opened.not_applied is None
+        assert packaged.opened.artefact_bytes > 0
+        numerics = lab.check(packaged)
+    assert numerics.passes, numerics.refused

@@ -5,9 +5,10 @@ Each name is looked for before it is used; where one is missing, the probe that 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -23,6 +24,18 @@ def inductor_patch(**settings: Any) -> Any:
     from torch._inductor import config
 
     return config.patch(**settings)
+
+
+@contextlib.contextmanager
+def inductor_passes_kept() -> Iterator[None]:
+    """Undo what an import lays into Inductor's passes: torchao's X86 quantizer sets the global one for good."""
+    from torch._inductor import config
+
+    before = config.pre_grad_custom_pass
+    try:
+        yield
+    finally:
+        config.pre_grad_custom_pass = before
 
 
 def num_frozen_parameters() -> int | None:

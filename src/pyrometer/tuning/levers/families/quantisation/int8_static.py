@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.private import inductor_patch, num_int8_kernels
+from pyrometer.tuning.levers.private import inductor_passes_kept, inductor_patch, num_int8_kernels
 from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.trials.cases import refreshed
@@ -55,9 +55,13 @@ class Int8Static(Lever):
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Put the quantised graph in the place of the model; parameters are frozen when it is compiled."""
         del parameters
+        with inductor_passes_kept():
+            from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
         subject.model = _Exported(_quantised(subject))
         subject.fixed_shapes = True
-        subject.compile_contexts.append(functools.partial(inductor_patch, freezing=True))
+        settings = {"freezing": True, "pre_grad_custom_pass": x86.quant_lift_up}
+        subject.compile_contexts.append(functools.partial(inductor_patch, **settings))
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The graph quantises, and the generated code calls int8 kernels."""
