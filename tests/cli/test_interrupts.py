@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.main import main
