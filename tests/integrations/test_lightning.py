@@ -9,6 +9,7 @@ import torch
 from torch_points import points
 
 lightning = pytest.importorskip("lightning")
+pytestmark = pytest.mark.slow
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::UserWarning:lightning.*", "ignore::FutureWarning:lightning.*"

@@ -11,6 +11,7 @@ from torch_points import points
 import pyrometer as pm
 
 transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -241,8 +241,8 @@ FITS = [
     Applied("onnxruntime", convolutions, {}, SLOW),
     Applied("openvino", blocks, {}, SLOW),
     Applied("openvino", convolutions, {}, SLOW),
-    Applied("int8_dynamic", wide),
-    Applied("int8_weight_only", wide),
+    Applied("int8_dynamic", wide, {}, SLOW),
+    Applied("int8_weight_only", wide, {}, SLOW),
     Applied("prune_channels", with_spare_neurons, {"share": 0.25}),
 ]
 REFUSED = [

@@ -19,6 +19,9 @@ from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory, opened
 from pyrometer.workload.target import parse_target
 
+pytestmark = pytest.mark.slow
+"""They import torchao, whose objects every later search for who holds a tensor would walk."""
+
 CLASSIFIER = """
 import functools
 import torch
