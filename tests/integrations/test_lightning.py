@@ -9,11 +9,11 @@ import torch
 from torch_points import points
 
 lightning = pytest.importorskip("lightning")
-pytestmark = pytest.mark.slow
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::UserWarning:lightning.*", "ignore::FutureWarning:lightning.*"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::UserWarning:lightning.*", "ignore::FutureWarning:lightning.*"),
+]
 
 
 @pytest.fixture
