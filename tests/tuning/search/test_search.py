@@ -222,6 +222,7 @@ def test_stages_are_gone_through_in_the_order_asked_for_and_validated(tmp_path):
         ("memory", ["channels_last"]),
     ]
     assert all(report.numerics is not None for report in search.stages)
+    assert [report.ratio for report in search.stages] == pytest.approx([0.9, 0.72])
     assert "compile(mode=default)" not in outcomes(search)
 
 

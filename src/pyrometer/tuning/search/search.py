@@ -7,6 +7,7 @@ compiled is compiled once; each candidate has a process of its own.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -103,8 +104,16 @@ class Search:
         self._try_all(in_order(chosen, self.predicted))
         kept = [choice.lever for choice in self.best if choice not in before]
         numerics = self._validated() if kept else None
+        # What each kept lever brought over the one before it, together; the confirmation measures the whole.
+        brought = [each.ratio for each in self.outcomes if each.outcome == "kept" and each.ratio is not None]
         self.stages.append(
-            StageReport(stage=stage, levers=kept, numerics=numerics, elapsed_s=self.now() - begin)
+            StageReport(
+                stage=stage,
+                levers=kept,
+                ratio=math.prod(brought) if kept else None,
+                numerics=numerics,
+                elapsed_s=self.now() - begin,
+            )
         )
 
     def _validated(self) -> Numerics:
