@@ -209,6 +209,10 @@ class Applied(NamedTuple):
 
 
 SLOW = (pytest.mark.slow,)
+IN_ONE_PROCESS = (pytest.mark.exhaustive,)
+"""Runtimes bring threads and allocators of their own, which several in one process do not always survive; as in a search,
+each runs in a process of its own in `tests/tuning/trials/test_worker.py`."""
+
 FITS = [
     Applied("drop_dropout", convolutions),
     Applied("fold_batchnorm", convolutions),
@@ -237,10 +241,10 @@ FITS = [
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
     Applied("compile_regional", blocks, {}, SLOW),
-    Applied("onnxruntime", blocks, {}, SLOW),
-    Applied("onnxruntime", convolutions, {}, SLOW),
-    Applied("openvino", blocks, {}, SLOW),
-    Applied("openvino", convolutions, {}, SLOW),
+    Applied("onnxruntime", blocks, {}, IN_ONE_PROCESS),
+    Applied("onnxruntime", convolutions, {}, IN_ONE_PROCESS),
+    Applied("openvino", blocks, {}, IN_ONE_PROCESS),
+    Applied("openvino", convolutions, {}, IN_ONE_PROCESS),
     Applied("int8_dynamic", wide, {}, SLOW),
     Applied("int8_weight_only", wide, {}, SLOW),
     Applied("prune_channels", with_spare_neurons, {"share": 0.25}),
@@ -353,7 +357,7 @@ def test_it_refuses_where_it_cannot_help(name, program, said, tmp_path):
     assert said in (find_lever(name).refuses(subject_of(program(), tmp_path)) or "")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "names",
     [

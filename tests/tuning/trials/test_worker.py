@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
-from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.levers.choice import LeverChoice, label_of
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory, opened
@@ -184,14 +184,22 @@ def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(progra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("freezing", [False, True])
-def test_a_package_of_aot_inductor_is_made_and_run_where_a_crash_harms_nobody(programs, tmp_path, freezing):
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [LeverChoice(lever="aot_inductor")],
+        [LeverChoice(lever="aot_inductor", parameters={"freezing": True})],
+        [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="onnxruntime")],
+        [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="openvino")],
+    ],
+    ids=label_of,
+)
+def test_other_runtimes_compute_the_same_where_a_crash_harms_nobody(programs, tmp_path, choices):
     lab = laboratory(programs, "convolutions", tmp_path)
     with opened(lab, ()) as side:
         lab.keep_reference(side)
-    choice = LeverChoice(lever="aot_inductor", parameters={"freezing": True} if freezing else {})
-    with opened(lab, (choice,)) as packaged:
-        assert packaged.opened.not_applied is None
-        assert packaged.opened.artefact_bytes > 0
-        numerics = lab.check(packaged)
+    with opened(lab, tuple(choices)) as changed:
+        assert changed.opened.not_applied is None
+        assert changed.opened.artefact_bytes > 0
+        numerics = lab.check(changed)
     assert numerics.passes, numerics.refused
