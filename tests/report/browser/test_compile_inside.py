@@ -173,6 +173,7 @@ def test_every_colour_of_the_compilers_steps_is_in_the_legend(open_page):
 
 def test_a_printed_graph_is_as_wide_as_the_paper_and_steps_stand_beside_the_bar(open_page):
     page = open_page(document(), fragment="#/compile", width=700)
+    page.evaluate("document.body.classList.add('print-all')")
     page.emulate_media(media="print")
     expect(page.locator('figure:has(> figcaption:text("Inside the compiler")) .plot').first).to_be_visible()
     page.wait_for_function(
