@@ -322,7 +322,7 @@ def test_no_page_has_the_heading_of_a_rank_without_a_chapter(open_page, areas):
     goes(page, "#/flame")
     expect(headings).to_have_count(0)
     page.get_by_role("button", name="Also as text").click()
-    expect(headings).to_have_text(["Rank 2", "Rank 0", "Rank 1"])
+    expect(headings).to_have_count(0)  # the rank stands in the title of each chapter
 
 
 def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):

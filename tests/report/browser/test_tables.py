@@ -113,7 +113,7 @@ def test_tabs_and_search_stand_in_the_address(open_page, traced):
     expect(chosen).to_have_text("Kernels 30")
     expect(firsts(page).first).to_have_text("gemm29")
     chosen.press("ArrowRight")
-    expect(chosen).to_have_text("Source lines 30")
+    expect(chosen).to_have_text("Functions 30")
     expect(page).to_have_url(re.compile("tab=lines"))
 
 
