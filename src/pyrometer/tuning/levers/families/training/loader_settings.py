@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -40,13 +41,13 @@ class _LoaderSetting(Lever):
             return "the DataLoader has no workers"
         return self.refuses_loader(loader, subject)
 
+    @abc.abstractmethod
     def refuses_loader(self, loader: DataLoader[Any], subject: Subject) -> str | None:
         """Why the loader has no use for it."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def wanted(self, settings: LoaderSettings, parameters: Parameters) -> LoaderSettings:
         """The settings with it."""
-        raise NotImplementedError
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Copy the loader with the setting; the user's own is left alone."""
