@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,9 +31,14 @@ pytest_plugins = ["cpu_seconds", "few_doctests"]
 
 
 def pytest_configure() -> None:
-    """Nobody looks: widths follow no terminal, whatever a worker was started with, and no verb says how far it is."""
+    """Nobody looks: widths follow no terminal, whatever a worker was started with, and no verb says how far it is.
+
+    A job in the background ignores Ctrl-C, as would every program that a test starts in order to interrupt it.
+    """
     os.environ.pop("COLUMNS", None)
     os.environ["PYROMETER_PROGRESS"] = "0"
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
