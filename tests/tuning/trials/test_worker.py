@@ -18,6 +18,8 @@ from pyrometer.tuning.trials.laboratory import Laboratory, opened
 from pyrometer.tuning.trials.worker import Worker, worker
 from pyrometer.workload.target import parse_target
 
+pytestmark = pytest.mark.slow  # a process that imports torch per test
+
 
 def laboratory(programs, name, folder, **options):
     source = protocol.Source(spec=parse_target(f"{programs}:{name}").spec)
@@ -178,7 +180,6 @@ def test_an_unpicklable_workload_is_told_what_to_do_instead(tmp_path):
         work.name.close()
 
 
-@pytest.mark.slow
 def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(programs, tmp_path):
     lab, exported = laboratory(programs, "mlp", tmp_path), (LeverChoice(lever="onnxruntime"),)
     with opened(lab, ()) as side:
@@ -192,7 +193,6 @@ def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(progra
     assert written[0] == written[1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [
