@@ -94,11 +94,11 @@ def output_error(candidate: Workload, reference: Workload, tolerance: float) -> 
     Raises:
         UserProgramError: a step raised.
     """
-    expected = _outputs(reference, seed=0)
-    itself = numeric_error(_outputs(reference, seed=1), expected, tolerance)
+    expected = outputs_of(reference, seed=0)
+    itself = numeric_error(outputs_of(reference, seed=1), expected, tolerance)
     if itself.num_values == 0 or not itself.within_tolerance:
         return None
-    return numeric_error(_outputs(candidate, seed=0), expected, tolerance)
+    return numeric_error(outputs_of(candidate, seed=0), expected, tolerance)
 
 
 def with_fixed_inputs(work: W) -> W:
@@ -124,8 +124,12 @@ def _first_batches(work: Training) -> list[Any]:
         return [stream.next() for _ in range(TRAINING_STEPS * work.accumulate)]
 
 
-def _outputs(work: Workload, seed: int) -> list[Any]:
-    """What the first step of a new session returns; of a training workload the first three."""
+def outputs_of(work: Workload, seed: int) -> list[Any]:
+    """What the first step of a new session returns, on the CPU; of a training workload the first three.
+
+    Raises:
+        UserProgramError: a step raised.
+    """
     outputs: list[Any] = []
     with work.open() as session:
         session.activate()
