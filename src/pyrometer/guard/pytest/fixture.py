@@ -67,9 +67,10 @@ class PyrometerFixture:
         """
         __tracebackhide__ = True
         from pyrometer.bench.comparison.compare import compare
-        from pyrometer.guard.pytest.program import workload_of_test
+        from pyrometer.guard.pytest.program import running
 
-        self.verdicts.append(_of_users(lambda: compare(workload_of_test(a), workload_of_test(b), **options)))
+        both = _of_users(lambda: (running(a, "compare"), running(b, "compare")))
+        self.verdicts.append(_of_users(lambda: compare(*both, **options)))
         if self.verdicts[-1].interrupted:
             raise KeyboardInterrupt
         return self.verdicts[-1]

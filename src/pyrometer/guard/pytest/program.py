@@ -23,6 +23,7 @@ from pyrometer.workload.whereabouts.nearest import is_users, nearest_point
 from pyrometer.workload.workload import Session, Workload
 
 PROBED_STEPS = 3
+DO_THE_WORK = "let each step do its work and wait for it, as in list(…), asyncio.run(…) or future.result()"
 
 
 def workload_of_test(given: Any) -> Workload:
@@ -46,6 +47,19 @@ def workload_of_test(given: Any) -> Workload:
             "or a function without arguments that runs one step"
         )
     return Call(given)
+
+
+def running(given: Any, verb: str) -> Workload:
+    """The workload, which does its work when it is run.
+
+    Raises:
+        InputError: it is none, or its steps are no work.
+        UserProgramError: a step raised.
+    """
+    work = workload_of_test(given)
+    if (reason := why_not_run(work, needs_operators=False)) is not None:
+        raise InputError(f"{verb}: {reason}; {DO_THE_WORK}")
+    return work
 
 
 class Operators(DispatchMode):
@@ -134,7 +148,7 @@ def judged(
         measured="nothing",
         reason=reason,
         where=place_of(work),
-        advice="let each step do its work and wait for it, as in list(…), asyncio.run(…) or future.result()",
+        advice=DO_THE_WORK,
     )
 
 

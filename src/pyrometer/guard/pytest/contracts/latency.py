@@ -12,7 +12,7 @@ from pyrometer.bench.measure import measure
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.quality import CaveatCode
 from pyrometer.errors import InputError, UserProgramError
-from pyrometer.guard.pytest.program import place_of, workload_of_test
+from pyrometer.guard.pytest.program import place_of, running
 from pyrometer.guard.pytest.result import ContractOutcome, ContractResult
 from pyrometer.quantity import Seconds, counted, format_interval, format_percent, format_seconds, time_unit
 from pyrometer.workload.workload import Workload
@@ -74,7 +74,7 @@ def measured_time(work: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -
         UserProgramError: a step raised.
         KeyboardInterrupt: it was interrupted.
     """
-    given = work if isinstance(work, nn.Module) else workload_of_test(work)
+    given = work if isinstance(work, nn.Module) else running(work, "measure")
     measured = finished(measure(given, *inputs, **options))
     if (doubt := why_doubted(measured)) is not None:
         raise InputError(f"measure: {doubt}")

@@ -165,4 +165,4 @@ def _text(wait: Wait, number: int) -> str:
     site = None if wait.point is None else site_of(wait.point)
     place = "a line that is not known" if site is None else place_text(site.file, site.line)
     source = f": {site.source}" if site is not None and site.source else ""
-    return f"{place}{source} ({wait.what}, {number / STEPS:g} times per step)"
+    return f"{place}{source} ({wait.what}, {number / STEPS:g} per step)"
