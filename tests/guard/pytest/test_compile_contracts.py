@@ -19,10 +19,10 @@ class Gate(nn.Module):
         super().__init__()
         self.one, self.other, self.in_python = nn.Linear(8, 8), nn.Linear(8, 8), in_python
 
-    def forward(self, x_BC):
+    def forward(self, x):
         if not self.in_python:
-            return torch.where(x_BC.mean() > 0, self.one(x_BC), self.other(x_BC))
-        return self.one(x_BC) if x_BC.mean().item() > 0 else self.other(x_BC)
+            return torch.where(x.mean() > 0, self.one(x), self.other(x))
+        return self.one(x) if x.mean().item() > 0 else self.other(x)
 
 
 def test_a_graph_that_is_whole(contract):

@@ -47,7 +47,7 @@ def test_batches_that_are_there_already_load_nothing(contract):
 
 
 def test_only_a_training_has_a_loader(contract):
-    with pytest.raises(InputError, match="pm.Training"):
+    with pytest.raises(InputError, match=r"pm\.Training"):
         contract.max_data_share(pm.Inference(nn.Linear(2, 2), torch.ones(1, 2)), "20%")
 
 

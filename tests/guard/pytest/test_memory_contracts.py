@@ -25,8 +25,8 @@ class Wide(nn.Module):
         super().__init__()
         self.up, self.down = nn.Linear(256, width, bias=False), nn.Linear(width, 1, bias=False)
 
-    def forward(self, x_BC):
-        return self.down(self.up(x_BC).relu())
+    def forward(self, x):
+        return self.down(self.up(x).relu())
 
 
 def test_a_peak_within_its_limit_is_kept(contract):
@@ -66,12 +66,16 @@ class Recorder(nn.Module):
         return loss
 
 
-@pytest.mark.parametrize("keep", [torch.Tensor.item, torch.Tensor.detach, lambda loss: loss.detach().clone(), str])
+@pytest.mark.parametrize(
+    "keep", [torch.Tensor.item, torch.Tensor.detach, lambda loss: loss.detach().clone(), str]
+)
 def test_a_loss_kept_without_its_graph(contract, keep):
     assert contract.no_graph_retained(trained(Recorder(keep))).outcome == "kept"
 
 
-@pytest.mark.parametrize("keep", [lambda loss: loss, lambda loss: loss * 2, lambda loss: {"l1": loss}, lambda loss: loss.view(1)])
+@pytest.mark.parametrize(
+    "keep", [lambda loss: loss, lambda loss: loss * 2, lambda loss: {"l1": loss}, lambda loss: loss.view(1)]
+)
 def test_a_loss_kept_with_its_graph(contract, keep):
     with pytest.raises(ContractError, match="no_graph_retained broken") as caught:
         contract.no_graph_retained(trained(Recorder(keep)))

@@ -39,10 +39,10 @@ def test_tolerances_are_those_of_torch(contract):
     for atol, rtol in ((1.0, None), (None, 0.01), (0.5, 0.005), (0.99, None), (None, 0.0098), (0.4, 0.005)):
         keeps = torch.allclose(ours, theirs, atol=atol or 0, rtol=rtol or 0)
         if keeps:
-            assert contract.same_outputs(lambda: ours.clone(), as_=theirs, atol=atol, rtol=rtol).outcome == "kept"
+            assert contract.same_outputs(ours.clone, as_=theirs, atol=atol, rtol=rtol).outcome == "kept"
         else:
             with pytest.raises(ContractError, match="broken"):
-                contract.same_outputs(lambda: ours.clone(), as_=theirs, atol=atol, rtol=rtol)
+                contract.same_outputs(ours.clone, as_=theirs, atol=atol, rtol=rtol)
 
 
 def test_recorded_outputs_of_any_nesting(contract):
@@ -72,7 +72,7 @@ def test_nan_is_not_the_same_as_a_number_nor_is_it_a_reference(contract):
     nan = torch.full((3,), torch.nan)
     with pytest.raises(ContractError, match="NaN or infinity where the reference has another value"):
         contract.same_outputs(lambda: nan * 1, as_=torch.ones(3))
-    with pytest.raises(ContractError, match="refused.*\n.*\n.*\n.*no finite number"):
+    with pytest.raises(ContractError, match=r"refused(.|\n)*no finite number"):
         contract.same_outputs(lambda: nan * 1, as_=nan)
 
 

@@ -48,7 +48,13 @@ def test_an_exception_of_the_work_shows_its_line_and_that_of_the_test(run_suite)
         "def test_raises(pyrometer):\n    pyrometer.no_leak(step)\n"
     )
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines([">       raise LookupError('no shard 7')", "test_suite.py:6: LookupError", ">       pyrometer.no_leak(step)"])
+    done.stdout.fnmatch_lines(
+        [
+            ">       raise LookupError('no shard 7')",
+            "test_suite.py:6: LookupError",
+            ">       pyrometer.no_leak(step)",
+        ]
+    )
     assert "/src/pyrometer/" not in done.stdout.str()
 
 
@@ -71,7 +77,12 @@ def test_what_is_undecided_passes_only_where_it_was_said(run_suite, options, out
 
 @pytest.mark.parametrize(
     "options",
-    [["--pyrometer-undecided=perhaps"], ["-o", "pyrometer_undecided=perhaps"], ["--pyrometer-json=no/such/folder/out.json"], ["--pyrometer-json=."]],
+    [
+        ["--pyrometer-undecided=perhaps"],
+        ["-o", "pyrometer_undecided=perhaps"],
+        ["--pyrometer-json=no/such/folder/out.json"],
+        ["--pyrometer-json=."],
+    ],
 )
 def test_options_that_cannot_be_used_end_the_session_at_once(run_suite, options):
     done = run_suite(KEPT, *options)
@@ -99,7 +110,9 @@ def test_around(early):
     report = from_json(SuiteReport, (pytester.path / "out.json").read_bytes())
     assert report.exit_status == 1
     assert report.environments[0].torch
-    outcomes = {item.nodeid.partition("::")[2]: [one.outcome for one in item.contracts] for item in report.items}
+    outcomes = {
+        item.nodeid.partition("::")[2]: [one.outcome for one in item.contracts] for item in report.items
+    }
     assert outcomes == {
         "test_kept": ["kept"],
         "test_broken": ["kept", "broken"],
@@ -216,7 +229,9 @@ def test_a_session_that_does_not_use_it_imports_next_to_nothing(pytester):
         "print('\\n', sorted(name for name in sys.modules if name.startswith('pyrometer')))\n"
         "print([name for name in ('torch', 'numpy', 'scipy', 'polars', 'psutil', 'rich', 'sqlalchemy') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=pytester.path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=pytester.path
+    )
     *_, ours, heavy = done.stdout.splitlines()
     assert heavy == "[]"
     assert eval(ours) == [

@@ -6,6 +6,7 @@ import json
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_four_workers_measure_one_after_the_other_and_beside_nobody(run_suite, p
     assert alone
     assert len(other) == 80
     by_start = sorted(alone)
-    assert all(earlier[1] <= later[0] for earlier, later in zip(by_start, by_start[1:], strict=False))
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(by_start))
     overlapping = [(one, two) for one in alone for two in other if one[0] < two[1] and two[0] < one[1]]
     assert overlapping == []
 
@@ -149,15 +150,21 @@ def test_lives(pyrometer, number):
     done = run_suite(text, "-n", "2", "--pyrometer-json=out.json", apart=True)
     done.assert_outcomes(passed=4, failed=1)
     report = json.loads((pytester.path / "out.json").read_text())
-    assert {item["nodeid"] for item in report["items"]} == {f"test_suite.py::test_lives[{number}]" for number in range(4)}
+    assert {item["nodeid"] for item in report["items"]} == {
+        f"test_suite.py::test_lives[{number}]" for number in range(4)
+    }
 
 
 @pytest.mark.slow
-def test_broken_contracts_of_workers_are_shown_and_files_are_gone(run_suite, pytester, monkeypatch, tmp_path_factory):
+def test_broken_contracts_of_workers_are_shown_and_files_are_gone(
+    run_suite, pytester, monkeypatch, tmp_path_factory
+):
     folder = tmp_path_factory.mktemp("locks")
     monkeypatch.setenv("TMPDIR", str(folder))
     text = "def test_broken(pyrometer):\n    pyrometer.no_sync_in_step(lambda: torch.ones(3).sum().item())\n"
     done = run_suite(text, "-n", "2", apart=True)
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*no_sync_in_step broken*", "*- pyrometer -*", "1 contract: 1 broken; 0 measurements"])
+    done.stdout.fnmatch_lines(
+        ["*no_sync_in_step broken*", "*- pyrometer -*", "1 contract: 1 broken; 0 measurements"]
+    )
     assert list(folder.glob("pyrometer-*")) == []

@@ -19,8 +19,8 @@ class Head(nn.Module):
         super().__init__()
         self.conv, self.last = nn.Conv2d(3, 4, 3), last
 
-    def forward(self, x_BCHW):
-        return self.last(self.conv(x_BCHW).flatten(1))
+    def forward(self, x):
+        return self.last(self.conv(x).flatten(1))
 
 
 READS = {

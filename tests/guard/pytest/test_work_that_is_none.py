@@ -84,7 +84,7 @@ def test_what_the_work_raises_is_shown_as_the_users(contract, name):
 
 @pytest.mark.parametrize("given", [nn.Linear(2, 2), torch.ones(2), 3, "train.py", None])
 def test_what_is_no_work_is_told_in_one_line(contract, given):
-    with pytest.raises(InputError, match="^work: got") as caught:
+    with pytest.raises(InputError, match=r"^work: got") as caught:
         contract.no_leak(given)
     assert "\n" not in str(caught.value)
 
@@ -102,6 +102,8 @@ def test_state_is_as_it_was(contract):
     contract.no_sync_in_step(work)
     contract.no_leak(work, steps=30)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert all(torch.equal(parameter.grad, grad) for parameter, grad in zip(model.parameters(), grads, strict=True))
+    assert all(
+        torch.equal(parameter.grad, grad) for parameter, grad in zip(model.parameters(), grads, strict=True)
+    )
     assert torch.equal(torch.get_rng_state(), random)
     assert optimizer.state == {}
