@@ -81,6 +81,23 @@ def test_random_outputs_are_undecided(contract):
         contract.same_outputs(lambda: torch.rand(3), as_=lambda: torch.rand(3))
 
 
+def test_random_outputs_that_differ_are_undecided_too(contract):
+    layer = nn.Dropout(0.5).train()
+    with pytest.raises(ContractError, match="undecided"):
+        contract.same_outputs(lambda: layer(torch.ones(64)) * 2, as_=lambda: layer(torch.ones(64)))
+
+
+def test_complex_and_sparse_outputs(contract):
+    spectrum = torch.fft.fft(torch.arange(8.0))
+    assert (
+        contract.same_outputs(lambda: torch.fft.fft(torch.arange(8.0)), as_=spectrum, rtol=1e-5).outcome
+        == "kept"
+    )
+    with pytest.raises(ContractError, match="broken"):
+        contract.same_outputs(lambda: torch.fft.fft(torch.arange(8.0)).conj(), as_=spectrum, rtol=1e-5)
+    assert contract.same_outputs(lambda: torch.eye(3).to_sparse(), as_=torch.eye(3), atol=0).outcome == "kept"
+
+
 def test_nothing_is_compared_with_itself(contract):
     work = pm.Inference(nn.Linear(2, 2), torch.ones(1, 2))
     with pytest.raises(InputError, match="are the same"):

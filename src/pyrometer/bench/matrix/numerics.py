@@ -62,7 +62,7 @@ def numeric_error(output: Any, reference: Any, tolerance: float) -> OutputError:
     >>> round(error.max_rel, 6), error.within_tolerance
     (0.0005, True)
     """
-    mismatch, pairs = _paired(output, reference)
+    mismatch, pairs = paired(output, reference)
     largest = max((_largest(expected) for _, expected in pairs), default=0.0)
     max_abs, max_rel, cosine = 0.0, 0.0, 1.0
     for actual, expected in pairs:
@@ -150,8 +150,8 @@ def _kept(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to("cpu", copy=True)
 
 
-def _paired(output: Any, reference: Any) -> tuple[str | None, list[tuple[torch.Tensor, torch.Tensor]]]:
-    """What does not match, if anything, and the numbers that can be compared."""
+def paired(output: Any, reference: Any) -> tuple[str | None, list[tuple[torch.Tensor, torch.Tensor]]]:
+    """What does not match, if anything, and the finite numbers that can be compared, leaf by leaf."""
     (ours, our_nesting), (theirs, their_nesting) = pytree.tree_flatten(output), pytree.tree_flatten(reference)
     if our_nesting != their_nesting:
         return f"another structure: {len(ours)} values for {len(theirs)}, or nested in another way", []

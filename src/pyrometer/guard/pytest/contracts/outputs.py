@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
-from pyrometer.bench.matrix.numerics import numeric_error, outputs_of, tolerance_for
+from pyrometer.bench.matrix.numerics import numeric_error, outputs_of, paired, tolerance_for
 from pyrometer.errors import InputError
 from pyrometer.guard.pytest.program import workload_of_test
 from pyrometer.guard.pytest.result import ContractOutcome, ContractResult
@@ -32,17 +31,12 @@ def keeps_outputs(
     for name, value in (("atol", atol), ("rtol", rtol)):
         if value is not None and not (value >= 0 and math.isfinite(value)):
             raise InputError(f"{name}: got {value!r}; a tolerance is a number of 0 or more")
-    reference = (
-        workload_of_test(expected_from)
-        if isinstance(expected_from, Workload) or _is_function(expected_from)
-        else None
-    )
+    is_run = isinstance(expected_from, Workload) or _is_function(expected_from)
+    reference = workload_of_test(expected_from) if is_run else None
     actual = outputs_of(work, seed=0)
     expected = [expected_from] if reference is None else outputs_of(reference, seed=0)
     if reference is None and len(actual) > 1:
-        raise InputError(
-            "same_outputs: a training is compared with another workload; pass as_=pm.Training(…)"
-        )
+        raise InputError("same_outputs: a training is compared with another one; pass as_=pm.Training(…)")
     is_random = reference is not None and not _alike(outputs_of(reference, seed=1), expected)
     return judge_outputs(work.name, actual, expected, atol=atol, rtol=rtol, is_random=is_random)
 
@@ -55,44 +49,35 @@ def judge_outputs(
     With `atol` or `rtol`, each value may be off by `atol + rtol · |expected|`; without, by a share of the largest value that the
     coarsest dtype of the outputs allows.
     """
-    ours, theirs = floating_tensors(actual), floating_tensors(expected)
-    tolerance = tolerance_for(_coarsest([*ours, *theirs]), torch.device("cpu"))
+    tolerance = tolerance_for(_coarsest(floating_tensors([actual, expected])), torch.device("cpu"))
     error = numeric_error(actual, expected, tolerance)
-    is_default = atol is None and rtol is None
-    within = (
-        error.within_tolerance
-        if is_default
-        else error.mismatch is None and _within(actual, expected, atol or 0.0, rtol or 0.0)
-    )
+    pairs = paired(actual, expected)[1]
+    within, told = error.within_tolerance, f"{significant(tolerance)} of the largest value"
+    if atol is not None or rtol is not None:
+        a, r = atol or 0.0, rtol or 0.0
+        close = all(bool(((one - other).abs() <= a + r * other.abs()).all()) for one, other in pairs)
+        within, told = error.mismatch is None and close, f"{a:g} + {r:g} · |expected|"
     outcome: ContractOutcome = "kept" if within else "broken"
     reason = error.mismatch
-    if not any(tensor.isfinite().any() for tensor in _numbers(expected)):
+    if not error.num_values and error.mismatch is None:
         outcome, reason = "refused", "the reference holds no finite number, so that nothing can be compared"
-    elif within and is_random:
-        outcome, reason = (
-            "undecided",
-            "the reference gives other numbers in another random state; seed it, or call model.eval()",
-        )
-    told = (
-        f"{significant(tolerance)} of the largest value"
-        if is_default
-        else f"{atol or 0:g} + {rtol or 0:g} · |expected|"
-    )
+    elif is_random:
+        why = "the reference gives other numbers in another random state"
+        outcome, reason = "undecided", f"{why}; seed it, or call model.eval()"
+    is_off = outcome == "broken"
     return ContractResult(
         contract="same_outputs",
         workload=name,
         outcome=outcome,
         promised=f"each value differs by at most {told}",
-        measured=f"largest difference {error.max_abs:.3g}, {error.max_rel:.3g} of the largest value, cosine {error.cosine:.6f}, "
-        f"{error.num_values:,} values",
-        limit=tolerance if is_default else None,
+        measured=f"largest difference {error.max_abs:.3g}, {error.max_rel:.3g} of the largest value, "
+        f"cosine {error.cosine:.6f}, {error.num_values:,} values",
+        limit=tolerance if atol is None and rtol is None else None,
         value=error.max_rel,
         unit="share of the largest value",
         reason=reason,
-        where=_worst(actual, expected) if outcome == "broken" and error.mismatch is None else [],
-        advice="pm.watch_numerics(model) names the module where values begin to differ"
-        if outcome == "broken"
-        else None,
+        where=_worst(pairs) if is_off and reason is None else [],
+        advice="pm.watch_numerics(model) names the module where values begin to differ" if is_off else None,
     )
 
 
@@ -109,34 +94,9 @@ def _coarsest(tensors: list[torch.Tensor]) -> str:
     return next((name for name in ORDER if name in names), "float64")
 
 
-def _numbers(values: Any) -> list[torch.Tensor]:
-    return [
-        torch.as_tensor(leaf).detach().cpu()
-        for leaf in pytree.tree_leaves(values)
-        if isinstance(leaf, (torch.Tensor, int, float))
-    ]
-
-
-def _excess(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    return torch.nan_to_num((actual.to(torch.float64) - expected.to(torch.float64)).abs())
-
-
-def _within(actual: Any, expected: Any, atol: float, rtol: float) -> bool:
-    pairs = zip(_numbers(actual), _numbers(expected), strict=True)
-    return all(
-        bool((_excess(one, other) <= atol + rtol * torch.nan_to_num(other.to(torch.float64)).abs()).all())
-        for one, other in pairs
-    )
-
-
-def _worst(actual: Any, expected: Any) -> list[str]:
+def _worst(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> list[str]:
     """The value that is furthest off."""
-    pairs = [
-        (one, other) for one, other in zip(_numbers(actual), _numbers(expected), strict=True) if one.numel()
-    ]
-    number, (one, other) = max(enumerate(pairs), key=lambda entry: float(_excess(*entry[1]).max()))
-    flat = int(_excess(one, other).argmax())
-    index = tuple(int(place) for place in torch.unravel_index(torch.tensor(flat), one.shape))
-    return [
-        f"value {list(index)} of output {number}: {float(one[index]):.6g}, expected {float(other[index]):.6g}"
-    ]
+    number = max(range(len(pairs)), key=lambda at: float((pairs[at][0] - pairs[at][1]).abs().amax()))
+    ours, theirs = (one.flatten() for one in pairs[number])
+    at = int((ours - theirs).abs().argmax())
+    return [f"value {at} of output {number}: {float(ours[at]):.6g}, expected {float(theirs[at]):.6g}"]
