@@ -80,6 +80,21 @@ def test_a_backend_that_fails_keeps_nothing(contract):
         contract.max_graph_breaks(work, 1000)
 
 
+def test_without_a_compiler_of_c(run_suite, monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", str(tmp_path / "no-g++"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    text = """
+def test_plain(pyrometer):
+    pyrometer.max_graph_breaks(pm.Inference(nn.Linear(4, 4), torch.ones(1, 4)))
+
+def test_compiled(pyrometer):
+    pyrometer.max_graph_breaks(pm.Inference(torch.compile(nn.Linear(4, 4)), torch.ones(1, 4)), 1000)
+"""
+    done = run_suite(text, apart=True)
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["E *max_graph_breaks refused: Linear", "E *compiled, the program fails: *"])
+
+
 @pytest.mark.parametrize("most", [-1, 1.5])
 def test_illegal_counts(contract, most):
     with pytest.raises(InputError, match="whole number"):

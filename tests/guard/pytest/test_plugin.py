@@ -200,6 +200,11 @@ def test_asked_for_by_name(run_suite):
     run_suite(text).assert_outcomes(passed=1)
 
 
+def test_a_test_waits_for_its_turn_before_others_count_its_time(pytestconfig):
+    outermost_last = [one.plugin_name for one in pytestconfig.hook.pytest_runtest_protocol.get_hookimpls()]
+    assert outermost_last.index("pyrometer") > outermost_last.index("timeout")
+
+
 def test_ctrl_c_ends_the_session_and_what_was_measured_before_is_written(run_suite, pytester):
     text = """
 def test_stopped(pyrometer):

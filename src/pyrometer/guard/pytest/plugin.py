@@ -47,13 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
     chosen = undecided_of(config)
     if chosen not in UNDECIDED:
         raise pytest.UsageError(f"pyrometer_undecided: got {chosen!r}; legal are {', '.join(UNDECIDED)}")
+    if _is_worker(config):
+        return
     file: Path | None = config.getoption("pyrometer_json")
     if file is not None and (file.is_dir() or not file.parent.is_dir()):
         raise pytest.UsageError(
-            f"--pyrometer-json {file}: no file can be written there; its folder must exist"
+            f"--pyrometer-json {file}: no file can be written there; name one in a folder that exists"
         )
-    if not _is_worker(config):
-        config.pluginmanager.register(Gathered(file), "pyrometer-gathered")
+    config.pluginmanager.register(Gathered(file), "pyrometer-gathered")
 
 
 def undecided_of(config: pytest.Config) -> str:
