@@ -116,6 +116,14 @@ def test_answers_that_are_kept_keep_no_contract(contract):
 
 
 @pytest.mark.measuring
+def test_a_program_that_gives_nan_is_undecided(contract):
+    model = nn.Linear(4, 4)
+    nn.init.constant_(model.bias, torch.nan)
+    with pytest.raises(ContractError, match=r"undecided(.|\n)*NaN"):
+        contract.limit_latency(pm.Inference(model, torch.ones(2, 4)), "10s")
+
+
+@pytest.mark.measuring
 def test_a_measurement_or_comparison_of_nothing_is_an_error(contract):
     async def answer():
         return torch.ones(2)

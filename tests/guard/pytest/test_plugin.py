@@ -195,6 +195,17 @@ class TestOld(unittest.TestCase):
     run_suite(text, "--doctest-modules").assert_outcomes(passed=2)
 
 
+def test_the_type_of_the_fixture_has_a_public_name(run_suite):
+    text = """
+from pyrometer.pytest import PyrometerFixture, PyrometerWarning
+
+def test_typed(pyrometer: PyrometerFixture):
+    assert type(pyrometer) is PyrometerFixture
+    assert issubclass(PyrometerWarning, UserWarning)
+"""
+    run_suite(text).assert_outcomes(passed=1)
+
+
 def test_asked_for_by_name(run_suite):
     text = "def test_late(request):\n    request.getfixturevalue('pyrometer').no_sync_in_step(lambda: torch.ones(3).exp())\n"
     run_suite(text).assert_outcomes(passed=1)

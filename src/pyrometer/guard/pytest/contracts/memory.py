@@ -90,5 +90,6 @@ def _next_to_do(report: LeakReport, steps: int) -> str:
 
 
 def _site_text(site: LeakSite) -> str:
+    made = f" from {place_text(site.file, site.line)}" if site.file else ""
     held = f", held by {site.holder}" if site.holder else ""
-    return f"{format_bytes(site.bytes_per_step)} per step from {place_text(site.file, site.line)}{held}"
+    return f"{format_bytes(site.bytes_per_step)} per step{made}{held}"
