@@ -112,6 +112,7 @@ ERRORS = {
     "IncomparableError": ("PyrometerError", ExitCode.FAILURE),
     "StoreError": ("PyrometerError", ExitCode.FAILURE),
     "BudgetExceededError": ("PyrometerError", ExitCode.FOUND),
+    "ContractError": ("PyrometerError", ExitCode.FOUND),
     "UserProgramError": ("PyrometerError", ExitCode.USER_PROGRAM),
 }
 

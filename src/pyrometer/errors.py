@@ -10,6 +10,7 @@
     ├── IncomparableError          2   a comparison across machines or settings, refused
     ├── StoreError                 2   the store cannot be read or written
     ├── BudgetExceededError        1   more than was allowed; an AssertionError too, so that tests fail by it
+    ├── ContractError              1   a contract of a test that is broken, or cannot be judged; an AssertionError, too
     └── UserProgramError           4   the user's own model, factory or script failed
 
 Only the command line's `main` prints; libraries raise. A message says what happened, the value, what is legal
@@ -67,6 +68,12 @@ class StoreError(PyrometerError):
 
 class BudgetExceededError(PyrometerError, AssertionError):
     """A result is over the limits that were set for it."""
+
+    exit_code = ExitCode.FOUND
+
+
+class ContractError(PyrometerError, AssertionError):
+    """A contract of a test-suite is broken, undecided, or its workload did not run."""
 
     exit_code = ExitCode.FOUND
 

@@ -62,7 +62,7 @@ def numeric_error(output: Any, reference: Any, tolerance: float) -> OutputError:
     >>> round(error.max_rel, 6), error.within_tolerance
     (0.0005, True)
     """
-    mismatch, pairs = _paired(output, reference)
+    mismatch, pairs = paired(output, reference)
     largest = max((_largest(expected) for _, expected in pairs), default=0.0)
     max_abs, max_rel, cosine = 0.0, 0.0, 1.0
     for actual, expected in pairs:
@@ -94,11 +94,11 @@ def output_error(candidate: Workload, reference: Workload, tolerance: float) -> 
     Raises:
         UserProgramError: a step raised.
     """
-    expected = _outputs(reference, seed=0)
-    itself = numeric_error(_outputs(reference, seed=1), expected, tolerance)
+    expected = outputs_of(reference, seed=0)
+    itself = numeric_error(outputs_of(reference, seed=1), expected, tolerance)
     if itself.num_values == 0 or not itself.within_tolerance:
         return None
-    return numeric_error(_outputs(candidate, seed=0), expected, tolerance)
+    return numeric_error(outputs_of(candidate, seed=0), expected, tolerance)
 
 
 def with_fixed_inputs(work: W) -> W:
@@ -124,8 +124,12 @@ def _first_batches(work: Training) -> list[Any]:
         return [stream.next() for _ in range(TRAINING_STEPS * work.accumulate)]
 
 
-def _outputs(work: Workload, seed: int) -> list[Any]:
-    """What the first step of a new session returns; of a training workload the first three."""
+def outputs_of(work: Workload, seed: int) -> list[Any]:
+    """What the first step of a new session returns, on the CPU; of a training workload the first three.
+
+    Raises:
+        UserProgramError: a step raised.
+    """
     outputs: list[Any] = []
     with work.open() as session:
         session.activate()
@@ -146,8 +150,8 @@ def _kept(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to("cpu", copy=True)
 
 
-def _paired(output: Any, reference: Any) -> tuple[str | None, list[tuple[torch.Tensor, torch.Tensor]]]:
-    """What does not match, if anything, and the numbers that can be compared."""
+def paired(output: Any, reference: Any) -> tuple[str | None, list[tuple[torch.Tensor, torch.Tensor]]]:
+    """What does not match, if anything, and the finite numbers that can be compared, leaf by leaf."""
     (ours, our_nesting), (theirs, their_nesting) = pytree.tree_flatten(output), pytree.tree_flatten(reference)
     if our_nesting != their_nesting:
         return f"another structure: {len(ours)} values for {len(theirs)}, or nested in another way", []

@@ -90,7 +90,7 @@ def watch_memory(
             limit_bytes=limit_bytes,
             device=session.device,
             operators=not compiled,
-            names=_users_objects(work),
+            names=users_objects(work),
         )
         with watch, user_code("the step"):
             for _ in range(steps):
@@ -351,7 +351,7 @@ def _report_under_names(watched: WatchedSteps, names: Mapping[str, Any]) -> Leak
     return report_of(watched)
 
 
-def _users_objects(work: Workload) -> dict[str, Any]:
+def users_objects(work: Workload) -> dict[str, Any]:
     """What a workload consists of, under the names of its arguments."""
     found = {name: getattr(work, name, getattr(getattr(work, "parts", None), name, None)) for name in _PARTS}
     owner = getattr(getattr(work, "function", None), "__self__", None)

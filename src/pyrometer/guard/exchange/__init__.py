@@ -1,0 +1,1 @@
+"""Results of other benchmark tools: read as history, and written for them."""

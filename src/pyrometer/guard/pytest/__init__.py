@@ -1,0 +1,1 @@
+"""The pytest plugin: the fixture `pyrometer`, with which tests measure and keep contracts."""

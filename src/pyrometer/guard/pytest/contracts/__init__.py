@@ -1,0 +1,1 @@
+"""The contracts: each runs a workload and says whether it keeps a promise."""
