@@ -134,6 +134,11 @@ class Worker:
         last = f": {words[-1]}" if words else ""
         return UserProgramError(f"{ended_early(status)}{last}".replace("; its own messages are above", ""))
 
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._child.poll() is None
+
     def close(self) -> None:
         """End the process and all that it started."""
         for stream in (self._child.stdin, self._child.stdout):

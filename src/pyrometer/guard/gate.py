@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.comparison.verdict import ReferenceTests, Verdict
 from pyrometer.errors import ExitCode
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds
@@ -41,6 +41,10 @@ class Gate(Record, frozen=True, kw_only=True):
     warning: Annotated[str | None, doc("worse, but proved to be within the limit")] = None
     p_value: Annotated[float | None, doc("of no change, two-sided, before false discovery control")] = None
     log_ratios: Annotated[list[float], doc("ln(head/base), one value per pair of fresh processes")] = []
+    measured_as: Annotated[str | None, doc("of median_s: wall_min, cpu or device, as in `bench --vs`")] = None
+    reference: Annotated[
+        ReferenceTests | None, doc("textbook statistics of the pairs, never used for the outcome")
+    ] = None
     why: list[Cause] = []
 
 
@@ -77,7 +81,7 @@ class GuardReport(Record, frozen=True, kw_only=True):
     )
     notes: list[str] = []
 
-    def exit_code(self, undecided: UndecidedPolicy = "fail") -> int:
+    def exit_code(self, undecided: UndecidedPolicy = "fail") -> ExitCode:
         """How the job ends: 0 fine, 1 regressed, 2 no data, 3 undecided or not to be trusted.
 
         A failure on the head where the base works is no data: a guard without data never passes.
@@ -85,7 +89,7 @@ class GuardReport(Record, frozen=True, kw_only=True):
         Args:
             undecided: whether a job that decided nothing fails (3), or passes with or without a warning.
 
-        >>> GuardReport(trusted=True).exit_code()
+        >>> int(GuardReport(trusted=True).exit_code())
         2
         """
         if not self.gates or any(miss.failed and miss.side == "head" for miss in self.missed):
