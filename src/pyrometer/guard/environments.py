@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import pyrometer
+from pyrometer import version
 from pyrometer.bench.worker import Worker
 from pyrometer.errors import InputError
 from pyrometer.guard.gate import Revision
@@ -24,7 +24,6 @@ from pyrometer.guard.revisions import git
 from pyrometer.guard.settings import GuardSettings
 
 EnvironmentMode = Literal["auto", "own", "shared"]
-_SERVE = "pyrometer.guard.serving:serve"
 _LOCKS = (
     "requirements*.txt", "constraints*.txt", "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pixi.lock",
     "setup.py", "setup.cfg", "environment*.yml",
@@ -85,7 +84,7 @@ def link_pyrometer(folder: Path) -> Path:
     """A folder that holds nothing but this Pyrometer."""
     shim = folder / "pyrometer-here"
     shim.mkdir()
-    (shim / "pyrometer").symlink_to(Path(pyrometer.__file__ or "").parent, target_is_directory=True)
+    (shim / "pyrometer").symlink_to(Path(version.__file__).parent, target_is_directory=True)
     return shim
 
 

@@ -13,6 +13,7 @@ from pyrometer.bench.stability import Soak
 from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.guard.gate import GuardReport
 from pyrometer.hardware.environment import Environment
 from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
@@ -114,6 +115,23 @@ class TuneDocument(TargetDocument, frozen=True, kw_only=True):
     def of(cls, tuning: Tuning) -> TuneDocument:
         """The document of a search."""
         return cls(**{name: getattr(tuning, name) for name in Tuning.__struct_fields__})
+
+
+class GuardDocument(GuardReport, Document, frozen=True, kw_only=True):
+    """`pyrometer guard check --json`."""
+
+    environment: Environment
+
+    @property
+    def target(self) -> str:
+        """What was judged."""
+        return self.head.ref if self.head else ""
+
+    @classmethod
+    def of(cls, report: GuardReport, environment: Environment) -> GuardDocument:
+        """The document of a job."""
+        own = {name: getattr(report, name) for name in GuardReport.__struct_fields__}
+        return cls(environment=environment, **own)
 
 
 class CheckDocument(EvidenceDocument, frozen=True, kw_only=True):
