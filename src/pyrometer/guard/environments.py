@@ -62,13 +62,14 @@ class Checkout:
     paths: tuple[str, ...]
     shim: Path
 
-    def start(self, log: Path, caches: Path) -> Worker:
-        """A process of this side, with compile caches of its own."""
+    def start(self, log: Path, caches: Path, hash_seed: int = 0) -> Worker:
+        """A process of this side, with compile caches of its own; strings hash alike in all that have one seed."""
         caches.mkdir(parents=True, exist_ok=True)
         environment = {
             "PYTHONPATH": os.pathsep.join([*self.paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
             "TRITON_CACHE_DIR": str(caches / "triton"),
+            "PYTHONHASHSEED": str(hash_seed % 2**32),
             "PYROMETER_GUARD_ROOT": str(self.root),
         }
         command = [self.python, "-c", _BOOT, str(self.shim), *_own_path()]
