@@ -124,9 +124,9 @@ def _write(document: GuardDocument, flags: dict[str, Any]) -> None:
     from pyrometer.report.gates.sarif import sarif_of
 
     contents: dict[str, Callable[[], bytes]] = {
-        "junit": lambda: junit_of(document),
-        "sarif": lambda: document_json(sarif_of(document)),
-        "markdown": lambda: comment(document).encode("utf-8", "replace"),
+        "junit": lambda: junit_of(document.report),
+        "sarif": lambda: document_json(sarif_of(document.report)),
+        "markdown": lambda: comment(document.report).encode("utf-8", "replace"),
     }
     failures = []
     for flag, make in contents.items():

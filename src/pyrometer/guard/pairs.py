@@ -52,7 +52,9 @@ class Figures(Record, frozen=True, kw_only=True):
 
     opened: protocol.Opened
     finished: protocol.Finished
-    median_s: Seconds
+    median_s: Annotated[
+        Seconds, doc("of a steady step: median over blocks; of wall time that of quiet moments")
+    ]
     p95_s: Seconds | None = None
     p99_s: Seconds | None = None
     jitter: Annotated[float | None, doc("interquartile range over median of single calls")] = None
@@ -244,12 +246,13 @@ def _estimate(blocks: Blocks, candidate: int) -> float:
     """
     if blocks.metric != "wall_min":
         return float(stats.trim_mean(blocks.log_ratios(candidate), TRIMMED))
-    base, other = (
-        sorted(math.log(batch.value("wall_min")) for row in blocks.rows for batch in row[side])
-        for side in (0, candidate)
-    )
-    num_quiet = max(round(QUIET * len(base)), 2)
-    return float(np.mean(other[:num_quiet]) - np.mean(base[:num_quiet]))
+    return math.log(_quiet_s(blocks, candidate) / _quiet_s(blocks, 0))
+
+
+def _quiet_s(blocks: Blocks, side: int) -> Seconds:
+    """Geometric mean of the fastest tenth of a side's batches."""
+    logs = sorted(math.log(batch.value("wall_min")) for row in blocks.rows for batch in row[side])
+    return math.exp(float(np.mean(logs[: max(round(QUIET * len(logs)), 2)])))
 
 
 def _figures(blocks: Blocks, side: int, opened: protocol.Opened, finished: protocol.Finished) -> Figures:
@@ -262,7 +265,7 @@ def _figures(blocks: Blocks, side: int, opened: protocol.Opened, finished: proto
     return Figures(
         opened=opened,
         finished=finished,
-        median_s=blocks.median_s(side),
+        median_s=_quiet_s(blocks, side) if blocks.metric == "wall_min" else blocks.median_s(side),
         p95_s=tails[0.95],
         p99_s=tails[0.99],
         jitter=(high - low) / middle if middle > 0 else None,

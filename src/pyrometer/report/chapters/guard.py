@@ -10,13 +10,14 @@ from pyrometer.report.facts import guard as of_guard
 
 def tell(document: GuardDocument) -> Told:
     """Whether the head is worse than its base, by how much, and why."""
-    answer = Answer(of_guard.headline(document), of_guard.subtitle(document))
+    report = document.report
+    answer = Answer(of_guard.headline(report), of_guard.subtitle(report))
     how = (
         "Each ratio is head over base, from processes that ran in turns on this machine, with its interval. A time regresses where it is "
         "proved slower by more than 2 % and not proved to stay within its limit; what is counted, where it is more."
     )
     change = "Limits of your own, in [tool.pyrometer.guard.limits]; more pairs, where a gate is undecided."
-    telling = of_guard.worth_telling(document)
+    telling = of_guard.worth_telling(report)
     chapters = []
     if telling:
         table = Rows(of_guard.gates_table(telling), "What changed", is_whole=True)
@@ -25,15 +26,13 @@ def tell(document: GuardDocument) -> Told:
     if why:
         chapters.append(Chapter("why", "Why", [Text(line) for line in why], label="Why"))
     warnings = [f"{gate.benchmark}: {gate.metric}: {gate.warning}" for gate in telling if gate.warning]
-    said = [*of_guard.missed_lines(document), *warnings, *document.notes]
+    said = [*of_guard.missed_lines(report), *warnings, *report.notes]
     if said:
         chapters.append(Chapter("missed", "What else there is to know", [Alerts(said)], label="Also"))
-    trust = Text(of_guard.self_line(document.self_check))
+    trust = Text(of_guard.self_line(report.self_check))
     chapters.append(Chapter("quality", "Can it be trusted?", [trust], place="card"))
-    if document.gates:
-        every = Rows(
-            of_guard.gates_table(document.gates), "Every gate", f"Every gate ({len(document.gates)})"
-        )
+    if report.gates:
+        every = Rows(of_guard.gates_table(report.gates), "Every gate", f"Every gate ({len(report.gates)})")
         chapters.append(Chapter("gates", "Every gate", [every], label="Gates"))
     chapters += machine(document.environment)
     return Told(answer, chapters + provenance(document, document.environment))

@@ -88,7 +88,7 @@ def figure(gate: Gate, value: float | None) -> str:
 
     >>> gate = Gate(benchmark="b", metric="peak_bytes", kind="memory", outcome="unchanged")
     >>> figure(gate, 2048.0), figure(gate, None)
-    ('2 KiB', '–')
+    ('2.00 KiB', '–')
     """
     if value is None:
         return "–"
