@@ -9,6 +9,7 @@ import click
 VERBS = {
     "check": "compare a change with its base, benchmark by benchmark",
     "blame": "name the hunks of a change that make a benchmark worse",
+    "bisect": "find the first commit that made something worse",
 }
 """Verbs of the guard, by the end of the name of their module."""
 
