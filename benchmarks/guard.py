@@ -195,6 +195,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--slower", type=float, default=0.05)
     given = parser.parse_args()
+    if given.what == "blame":
+        blamed(given.jobs)
+        return 0
     sides = {
         "aa": [suite(), suite()],
         "power": [suite(), suite(1 + given.slower)],

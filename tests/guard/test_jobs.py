@@ -79,11 +79,9 @@ def test_a_copy_that_was_put_in_is_named_with_its_line(repo, tmp_path):
 
 
 @pytest.mark.measuring
-def test_a_slowdown_is_found_and_explained_and_the_same_is_not(repo):
+def test_a_slowdown_is_found_and_explained(repo):
     repo.commit({"perf_model.py": PLAIN.format(n=3000)})
     repo.git("branch", "before")
-    same = report_of(guard(repo, "--base", "before", "--json", "--no-store"))
-    assert {one["outcome"] for one in same["gates"]} <= {"unchanged", "undecided"}
     repo.commit({"perf_model.py": SLOWER})
     done = guard(repo, "--base", "before", "--json", "--no-store")
     report = report_of(done)

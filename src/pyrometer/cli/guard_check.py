@@ -22,6 +22,7 @@ from pyrometer.errors import ExitCode, InputError
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
+    from pyrometer.guard.gate import Missed
     from pyrometer.report.documents import GuardDocument
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -77,7 +78,8 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
             progress=progress,
         )
         if flags["only_list"]:
-            return _list(guard_list(Path.cwd(), options), as_json=as_json)
+            names, missed = guard_list(Path.cwd(), options)
+            return _list(names, missed, as_json=as_json)
         report = guard_check(Path.cwd(), options)
     with finishing():
         document = _kept(GuardDocument.of(report, read_environment()), store_location)
@@ -89,13 +91,17 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
     return INTERRUPTED if report.interrupted else code
 
 
-def _list(names: list[str], *, as_json: bool) -> int:
+def _list(names: list[str], missed: list[Missed], *, as_json: bool) -> int:
+    for miss in missed:
+        click.echo(f"{miss.benchmark}: {miss.reason}", err=True)
+    if not names and not missed:
+        click.echo("no benchmark: write a function perf_… in a file perf_….py, or name targets", err=True)
     if as_json:
         click.echo(json.dumps(names, indent=2))
     else:
         for name in names:
             click.echo(name)
-    return ExitCode.OK if names else ExitCode.FAILURE
+    return ExitCode.OK if names and not missed else ExitCode.FAILURE
 
 
 def _kept(document: GuardDocument, store_location: str | None) -> GuardDocument:

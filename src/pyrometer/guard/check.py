@@ -98,10 +98,10 @@ def guard_check(folder: Path, options: GuardOptions) -> GuardReport:
     return msgspec.structs.replace(report, elapsed_s=time.monotonic() - begin)
 
 
-def guard_list(folder: Path, options: GuardOptions) -> list[str]:
-    """The benchmarks of the head, as far as `select` chooses them."""
+def guard_list(folder: Path, options: GuardOptions) -> tuple[list[str], list[Missed]]:
+    """The benchmarks of the head, as far as `select` chooses them, and files that could not be read."""
     with opened_job(folder, options, only_head=True) as job:
-        return job.names["head"]
+        return job.names["head"], job.missed
 
 
 @contextlib.contextmanager
