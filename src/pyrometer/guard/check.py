@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,6 @@ from pyrometer.guard.observed import Counted
 from pyrometer.guard.pairing import pair_up
 from pyrometer.guard.pairs import ASK_S, Method, Pair, PairRun, Sample
 from pyrometer.guard.revisions import (
-    PREFIX,
     base_revision,
     files_of,
     head_revision,
@@ -116,9 +114,8 @@ def opened_job(folder: Path, options: GuardOptions, *, only_head: bool = False) 
         notes = [*told, *notes]
     with contextlib.ExitStack() as stack:
         trees = stack.enter_context(worktrees(root, revisions))
-        scratch = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True))
-        )
+        scratch = trees["head"].parent / "scratch"  # goes with the trees, also where this job is killed
+        scratch.mkdir()
         settings = load_guard_settings(trees["head"])
         shared = True
         if not only_head:
