@@ -26,6 +26,7 @@ VERBS = {
     "compile": "show what torch.compile does: graphs, graph breaks and rewrites, recompilations, cost",
     "memory": "show where the bytes go: peak, leaks, predictions, checkpoint plan, allocator snapshots",
     "lint": "check source code for slow or wrong PyTorch, and fix it; needs no torch",
+    "guard": "compare a change with its base in CI: what became worse, by how much, and why",
     "audit": "go through a checklist (model, memory, compute, data, compilation, production) and score it",
     "rule": "explain a rule: what it finds, why it costs, an example and its fix",
     "calibrate": "measure the smallest difference this machine can resolve, and its compute and bandwidth peaks",
