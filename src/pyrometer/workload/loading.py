@@ -52,7 +52,7 @@ def load_workload(target: Target) -> Workload:
         return _exported(target)
     with _prepared(target) as imports:
         module = _imported(target, imports)
-        work = _workload(target, _made(target, _named(target, module)))
+        work = workload_from(target.text, _made(target, _named(target, module)))
         work.surroundings = Surroundings.current()
     return work
 
@@ -157,15 +157,15 @@ def _made(target: Target, found: Any) -> Any:
             f"{target.text}: the factory needs {', '.join(needed)}; it is called without arguments: "
             "give defaults, or name a function that calls it"
         )
-    return _call(target, found, f"{target.text}: the factory")
+    return _call(target.text, found, f"{target.text}: the factory")
 
 
-def _call(target: Target, function: Callable[[], Any], what: str) -> Any:
+def _call(name: str, function: Callable[[], Any], what: str) -> Any:
     try:
         with user_code(what):
             return function()
     except InputError as error:
-        raise InputError(f"{target.text}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
 
 
 def _required_arguments(factory: Callable[..., Any]) -> list[str]:
@@ -177,19 +177,29 @@ def _required_arguments(factory: Callable[..., Any]) -> list[str]:
     return [p.name for p in parameters if p.default is inspect.Parameter.empty and p.kind not in optional]
 
 
-def _workload(target: Target, made: Any) -> Workload:
+def workload_from(name: str, made: Any) -> Workload:
+    """Make a workload of what a factory returned.
+
+    Args:
+        name: what it is called in messages.
+        made: a workload, a `(model, inputs)` pair, or a module with `example_inputs`.
+
+    Raises:
+        TargetError: it is nothing of that.
+        UserProgramError: `example_inputs` raised.
+    """
     try:
         if isinstance(made, Workload):
             return made
         if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], nn.Module):
             return Inference(made[0], made[1])
         if isinstance(made, nn.Module):
-            return Inference(made, _example_inputs(target, made))
+            return Inference(made, _example_inputs(name, made))
     except TargetError:
         raise
     except InputError as error:
-        raise InputError(f"{target.text}: {error}") from error
-    raise TargetError(f"{target.text}: got {_shown(made)}; legal is {_LEGAL}")
+        raise InputError(f"{name}: {error}") from error
+    raise TargetError(f"{name}: got {_shown(made)}; legal is {_LEGAL}")
 
 
 def _shown(made: Any) -> str:
@@ -202,15 +212,15 @@ def _shown(made: Any) -> str:
     return type(made).__name__
 
 
-def _example_inputs(target: Target, model: nn.Module) -> Any:
+def _example_inputs(name: str, model: nn.Module) -> Any:
     inputs = getattr(model, "example_inputs", None)
     if inputs is None:
         raise TargetError(
-            f"{target.text}: gives a bare {type(model).__name__}, and nothing says what to feed it; "
+            f"{name}: gives a bare {type(model).__name__}, and nothing says what to feed it; "
             "return (model, inputs), or give the model example_inputs"
         )
     if callable(inputs) and not isinstance(inputs, torch.Tensor):
-        return _call(target, inputs, f"{target.text}: example_inputs()")
+        return _call(name, inputs, f"{name}: example_inputs()")
     return inputs
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from pyrometer.bench.worker import Worker
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.tuning.levers.choice import LeverChoice, label_of
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory, opened
-from pyrometer.tuning.trials.worker import Worker, worker
 from pyrometer.workload.target import parse_target
 
 
@@ -90,12 +91,12 @@ def test_a_program_that_fails_is_told_in_its_own_words(programs, tmp_path):
 
 
 @pytest.fixture
-def unruly(monkeypatch):
+def unruly():
     """A worker whose process does what a test says in place of answering."""
 
     def start(code, tmp_path):
-        monkeypatch.setattr("pyrometer.tuning.trials.worker._BOOT", textwrap.dedent(code))
-        return worker(tmp_path / "log.txt")
+        command = [sys.executable, "-c", textwrap.dedent(code)]
+        return contextlib.closing(Worker(tmp_path / "log.txt", command))
 
     return start
 

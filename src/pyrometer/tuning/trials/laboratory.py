@@ -13,17 +13,18 @@ from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.trial import Trial
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
+from pyrometer.bench.worker import Worker, WorkerSide, worker
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.tuning.levers.choice import Configuration, key_of, label_of
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits, Numerics, coarsest, judge
-from pyrometer.tuning.trials.worker import Worker, WorkerSide, worker
 
 SCREENING = DecisionRule(confidence=0.95, looks=(8, 12, 20, 40, 80))
 """Of a lever against the best so far; what is reported is confirmed afterwards."""
 
+SERVE = "pyrometer.tuning.trials.serving:serve"
 SEED = 0
 SLOWEST_CALL_S: Seconds = 30.0
 SLOWER_AT_MOST = 20
@@ -98,7 +99,7 @@ class Laboratory:
         room.mkdir(parents=True, exist_ok=True)
         begin = time.monotonic()
         with contextlib.ExitStack() as stack:
-            child = stack.enter_context(worker(room / "log.txt"))
+            child = stack.enter_context(worker(room / "log.txt", SERVE))
             request = protocol.Open(
                 source=self.source,
                 levers=list(configuration),
@@ -176,7 +177,7 @@ class Laboratory:
         """Run two configurations in turn, each in its process, until it is decided which is faster."""
         names = _names(best.configuration, candidate.configuration)
         sides: list[WorkerSide] = [
-            WorkerSide(side.worker, side.opened, name, self._call_s)
+            WorkerSide(side.worker, side.opened.clock, name, self._call_s)
             for side, name in zip((best, candidate), names, strict=True)
         ]
         trial = Trial(list(sides), rule, budget_s, seed, progress=None)

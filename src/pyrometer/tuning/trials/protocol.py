@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeAlias
 
 from pyrometer.bench.measurement import Measurement
+from pyrometer.bench.worker import Run
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 from pyrometer.tuning.levers.choice import LeverChoice
@@ -51,14 +52,6 @@ class Score(Record, frozen=True, kw_only=True, tag=True):
     cwd: str
 
 
-class Run(Record, frozen=True, kw_only=True, tag=True):
-    """Run a batch of steps."""
-
-    num_calls: int
-    seed: int
-    watched: bool = False
-
-
 class Peak(Record, frozen=True, kw_only=True, tag=True):
     """Read the peak of memory since the first call."""
 
@@ -88,14 +81,6 @@ class Opened(Record, frozen=True, kw_only=True):
     artefacts: Annotated[dict[str, list[str]], doc("files by the lever that wrote them")] = {}
     not_applied: Annotated[str | None, doc("which lever can be seen not to be in force, and why")] = None
     fixed_shapes: bool = False
-
-
-class Ran(Record, frozen=True, kw_only=True):
-    """Times of a batch."""
-
-    times_s: list[Seconds]
-    cpu_s: Seconds
-    demand: float = 0.0
 
 
 class Checked(Record, frozen=True, kw_only=True):

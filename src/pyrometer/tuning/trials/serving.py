@@ -6,22 +6,20 @@ import contextlib
 import gc
 import math
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.interleaving import Side, seed_all
-from pyrometer.bench.fresh import Failure, die_with_parent
 from pyrometer.bench.measure import measure
 from pyrometer.bench.memory import meter_for
+from pyrometer.bench.worker import Ran, Run, answer_requests
 from pyrometer.errors import InputError
 from pyrometer.record import Record
 from pyrometer.tuning.levers.applying import apply_levers, in_force, not_applied, subject_of
@@ -45,28 +43,9 @@ _SEED = 0
 
 
 def serve() -> None:
-    """Answer requests from stdin until it is closed; what the program prints goes to stderr."""
-    die_with_parent()
-    _die_first_without_memory()
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    """Answer requests from stdin until it is closed."""
     with contextlib.ExitStack() as stack:
-        configuration = OpenConfiguration(stack)
-        for line in sys.stdin.buffer:
-            failure: Failure | None = None
-            answer: Record | None = None
-            try:
-                answer = configuration.answer(msgspec.json.decode(line, type=protocol.Request))
-            except Exception as error:  # noqa: BLE001 - it is raised again, in the parent
-                failure = Failure.of(error)
-            answers.write(msgspec.json.encode((answer, failure)) + b"\n")
-            answers.flush()
-
-
-def _die_first_without_memory() -> None:
-    """A configuration that takes all memory is what the kernel is to end, and not the search."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        answer_requests(protocol.Request, OpenConfiguration(stack).answer)
 
 
 class OpenConfiguration:
@@ -86,7 +65,7 @@ class OpenConfiguration:
             protocol.Save: self._save,
             protocol.Check: self._check,
             protocol.Score: self._score,
-            protocol.Run: self._run,
+            Run: self._run,
             protocol.Peak: self._peak,
             protocol.Time: self._time,
             protocol.Survey: self._survey,
@@ -169,10 +148,10 @@ class OpenConfiguration:
         assert isinstance(self._session, InferenceSession)
         return self._session.model
 
-    def _run(self, request: protocol.Run) -> protocol.Ran:
+    def _run(self, request: Run) -> Ran:
         seed_all(request.seed)
         batch = self._side.batch(request.num_calls, watched=request.watched)
-        return protocol.Ran(times_s=list(batch.times_s), cpu_s=batch.cpu_s, demand=batch.demand)
+        return Ran.of(batch)
 
     def _peak(self, _: protocol.Peak) -> protocol.PeakRead:
         return protocol.PeakRead(peak_bytes=self._meter.peak(), source=self._meter.source)

@@ -1,4 +1,4 @@
-"""The parent's side of a worker: started, asked, and ended; what it does cannot harm the search."""
+"""A process that is held open and answers one request after another; what it does cannot harm who asks."""
 
 from __future__ import annotations
 
@@ -9,52 +9,90 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import torch
 
 from pyrometer.bench.clock import HostClock
 from pyrometer.bench.comparison.interleaving import Batch, Side
-from pyrometer.bench.fresh import ChildTracebackError, Failure, ended_early
+from pyrometer.bench.fresh import ChildTracebackError, Failure, die_with_parent, ended_early
 from pyrometer.errors import UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
-from pyrometer.record import Record, from_json
-from pyrometer.tuning.trials import protocol
+from pyrometer.record import Record, doc, from_json
 
 A = TypeVar("A", bound=Record)
 
-# `python -m` would put the working directory, with whatever files are there, at the head of the path of imports.
-_BOOT = "import sys; sys.path[:] = [p for p in sys.path if p]; from pyrometer.tuning.trials.serving import serve; serve()"
 _LAST_WORDS = 2000
 
 
+class Run(Record, frozen=True, kw_only=True, tag=True):
+    """Run a batch of steps."""
+
+    num_calls: int
+    seed: int
+    watched: bool = False
+    which: Annotated[str, doc("of several that the worker holds open")] = ""
+    core: Annotated[int | None, doc("the core that the batch begins on; null leaves it to the system")] = None
+
+
+class Ran(Record, frozen=True, kw_only=True):
+    """Times of a batch."""
+
+    times_s: list[Seconds]
+    cpu_s: Seconds
+    demand: float = 0.0
+
+    @classmethod
+    def of(cls, batch: Batch) -> Ran:
+        """A batch on its way to who asked for it."""
+        return cls(times_s=list(batch.times_s), cpu_s=batch.cpu_s, demand=batch.demand)
+
+
+def boot(function: str) -> str:
+    """What a fresh interpreter is told to run: a function without arguments, as `module:function`.
+
+    `python -m` would put the working directory, with whatever files are there, at the head of the path of imports.
+    """
+    module, _, name = function.partition(":")
+    return f"import sys; sys.path[:] = [p for p in sys.path if p]; from {module} import {name}; {name}()"
+
+
 class Worker:
-    """A process that holds one configuration open.
+    """A process that holds something open.
 
     Threads of an idle worker sleep: they would take the cores of the side whose turn it is.
 
     Args:
         log: file that its stderr goes to.
+        command: that starts it, as the interpreter and what it runs.
         environment: variables beside those of this process.
+        cwd: its working directory.
     """
 
-    def __init__(self, log: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        log: Path,
+        command: Sequence[str],
+        environment: dict[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         self._log = log
         with log.open("wb") as stderr:
             self._child = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-c", _BOOT],
+                list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 start_new_session=True,
+                cwd=cwd,
                 env={**os.environ, "OMP_WAIT_POLICY": "passive", **(environment or {})},
             )
         self._unread = b""
 
-    def ask(self, request: protocol.Request, kind: type[A], *, timeout_s: Seconds) -> A:
+    def ask(self, request: Record, kind: type[A], *, timeout_s: Seconds) -> A:
         """Send a request and wait for the answer.
 
         Raises:
@@ -96,6 +134,11 @@ class Worker:
         last = f": {words[-1]}" if words else ""
         return UserProgramError(f"{ended_early(status)}{last}".replace("; its own messages are above", ""))
 
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._child.poll() is None
+
     def close(self) -> None:
         """End the process and all that it started."""
         for stream in (self._child.stdin, self._child.stdout):
@@ -108,13 +151,41 @@ class Worker:
 
 
 @contextlib.contextmanager
-def worker(log: Path, environment: dict[str, str] | None = None) -> Iterator[Worker]:
-    """A worker that is ended at the end, whatever happens."""
-    child = Worker(log, environment)
+def worker(log: Path, function: str, environment: dict[str, str] | None = None) -> Iterator[Worker]:
+    """A worker in this interpreter that runs a function, `module:function`, and is ended at the end, whatever happens."""
+    child = Worker(log, [sys.executable, "-c", boot(function)], environment)
     try:
         yield child
     finally:
         child.close()
+
+
+def answer_requests(kind: Any, answer: Callable[[Any], Record]) -> None:
+    """What a worker runs: answer requests from stdin until it is closed; what the program prints goes to stderr.
+
+    Args:
+        kind: type of the requests, a union of tagged records.
+        answer: does what is asked; what it raises is raised again by who asked.
+    """
+    die_with_parent()
+    _die_first_without_memory()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for line in sys.stdin.buffer:
+        failure: Failure | None = None
+        result: Record | None = None
+        try:
+            result = answer(msgspec.json.decode(line, type=kind))
+        except Exception as error:  # noqa: BLE001 - it is raised again, in the parent
+            failure = Failure.of(error)
+        answers.write(msgspec.json.encode((result, failure)) + b"\n")
+        answers.flush()
+
+
+def _die_first_without_memory() -> None:
+    """What takes all memory is what the kernel is to end, and not who asked for it."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 class _RemoteClock(HostClock):
@@ -131,17 +202,19 @@ class WorkerSide(Side):
     What is compared was compiled and allocated apart from the other side: neither its caches nor its settings can reach it.
     """
 
-    def __init__(self, child: Worker, opened: protocol.Opened, name: str, timeout_s: Seconds) -> None:
-        super().__init__(name, _NoSession(), _RemoteClock(opened.clock))  # type: ignore[arg-type]
+    def __init__(self, child: Worker, clock: str, name: str, timeout_s: Seconds, which: str = "") -> None:
+        super().__init__(name, _NoSession(), _RemoteClock(clock))  # type: ignore[arg-type]
         self._worker = child
         self._timeout_s = timeout_s
+        self._which = which
+        self.core: int | None = None
 
     def batch(self, num_calls: int, *, watched: bool = False) -> Batch:
         """Let the worker run and time `num_calls` steps, from the seed that is in force here."""
         seed = torch.initial_seed() & 0x7FFFFFFF
         ran = self._worker.ask(
-            protocol.Run(num_calls=num_calls, seed=seed, watched=watched),
-            protocol.Ran,
+            Run(num_calls=num_calls, seed=seed, watched=watched, which=self._which, core=self.core),
+            Ran,
             timeout_s=self._timeout_s,
         )
         self.num_calls += num_calls

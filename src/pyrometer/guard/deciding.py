@@ -1,0 +1,131 @@
+"""From pairs of fresh processes to gates. Pure: figures in, decisions out.
+
+Pairs are looked at after 5, 8 and 12 of them, each look with its own error probability. Within a metric the benchmarks
+share it by the false discovery rate (Benjamini and Hochberg, 1995), and intervals are as wide as that asks for
+(Benjamini and Yekutieli, 2005), so that an interval excludes 1 exactly where the test does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from pyrometer.bench.comparison.decision import SMALLEST_EFFECT
+from pyrometer.guard.gate import GateOutcome
+from pyrometer.quantity import format_percent
+
+LOOKS = (5, 8, 12)
+ALPHAS = (0.002, 0.006, 0.012)
+"""Of each look, two-sided: of a suite of identical benchmarks fewer than one in a hundred runs alarms."""
+
+CONFIDENCE = 1 - sum(ALPHAS)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One series of pairs at one look; ratios are natural logarithms, above 0 is worse.
+
+    Attributes:
+        outcome: null as long as more pairs could decide it.
+        warning: worse, but within the limit.
+    """
+
+    outcome: GateOutcome | None
+    mean: float
+    low: float
+    high: float
+    p_value: float | None
+    warning: str | None = None
+
+
+def alpha_at(num_pairs: int) -> float:
+    """Error probability of a look at so many pairs; one that comes before its time has that of the first.
+
+    >>> alpha_at(5), alpha_at(6), alpha_at(12)
+    (0.002, 0.002, 0.012)
+    """
+    reached = [alpha for look, alpha in zip(LOOKS, ALPHAS, strict=True) if num_pairs >= look]
+    return reached[-1] if reached else ALPHAS[0]
+
+
+def judge_family(
+    series: Mapping[str, Sequence[float]], limits: Mapping[str, float], *, decisive: bool
+) -> dict[str, Judged]:
+    """Judge one metric of all benchmarks of a suite.
+
+    A decisive metric regresses where it is proved worse by more than 2 %, unless it is proved to stay within its limit; then
+    that is a warning. Any other regresses only where its whole interval lies beyond the limit.
+
+    Args:
+        series: log ratios by benchmark, above 0 is worse, one value per pair.
+        limits: by benchmark, how much worse it may become, as a share.
+        decisive: whether it is the kind of metric that the job is run for.
+
+    >>> judged = judge_family({"a": [0.10, 0.11, 0.09, 0.10, 0.10]}, {"a": 0.05}, decisive=True)
+    >>> judged["a"].outcome
+    'regressed'
+    """
+    p_values = {name: p_value(values) for name, values in series.items()}
+    alphas = {name: alpha_at(len(values)) for name, values in series.items()}
+    shared = _shared_alphas(p_values, alphas)
+    return {
+        name: _judge(values, p_values[name], alphas[name], shared[name], limits[name], decisive=decisive)
+        for name, values in series.items()
+    }
+
+
+def p_value(log_ratios: Sequence[float]) -> float | None:
+    """Two-sided p of Student's test against no change; null for fewer than two pairs.
+
+    >>> p_value([0.0, 0.0, 0.0]), p_value([0.1, 0.1, 0.1]), p_value([0.1])
+    (1.0, 0.0, None)
+    """
+    if len(log_ratios) < 2:
+        return None
+    mean, sd = float(np.mean(log_ratios)), float(np.std(log_ratios, ddof=1))
+    if sd <= 1e-12:
+        return 1.0 if abs(mean) <= 1e-12 else 0.0
+    t = mean / (sd / math.sqrt(len(log_ratios)))
+    return float(2 * stats.t.sf(abs(t), len(log_ratios) - 1))
+
+
+def _shared_alphas(p_values: Mapping[str, float | None], alphas: Mapping[str, float]) -> dict[str, float]:
+    """The error probability of each interval: its own times the share of the family that was discovered, at least one."""
+    scaled = sorted((1.0 if p is None else p) / alphas[name] for name, p in p_values.items())
+    size = len(scaled)
+    discovered = max((rank for rank, p in enumerate(scaled, 1) if p <= rank / size), default=0)
+    return {name: alpha * max(discovered, 1) / size for name, alpha in alphas.items()}
+
+
+def interval(log_ratios: Sequence[float], alpha: float) -> tuple[float, float, float]:
+    """Mean and Student's interval over pairs; infinite for fewer than two."""
+    n, mean = len(log_ratios), float(np.mean(log_ratios))
+    if n < 2:
+        return mean, -math.inf, math.inf
+    half = float(stats.t.ppf(1 - alpha / 2, n - 1) * np.std(log_ratios, ddof=1) / math.sqrt(n))
+    return mean, mean - half, mean + half
+
+
+def _judge(
+    log_ratios: Sequence[float], p: float | None, alpha: float, shared: float, limit: float, *, decisive: bool
+) -> Judged:
+    mean, low, high = interval(log_ratios, shared)
+    effect, margin = math.log1p(min(SMALLEST_EFFECT, 0.4 * limit)), math.log1p(limit)
+    if low > 0 and mean > effect:
+        within = high < margin if decisive else low <= margin
+        if not within:
+            return Judged("regressed", mean, low, high, p)
+        warning = (
+            f"worse by {format_percent(math.expm1(mean), 2)}, within the limit of {format_percent(limit, 2)}"
+        )
+        return Judged("unchanged", mean, low, high, p, warning)
+    if high < 0 and mean < -effect:
+        return Judged("improved", mean, low, high, p)
+    _, near_low, near_high = interval(log_ratios, alpha)
+    if near_high < margin:
+        return Judged("unchanged", mean, near_low, near_high, p)
+    return Judged(None, mean, low, high, p)

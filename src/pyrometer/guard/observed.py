@@ -1,0 +1,38 @@
+"""What the process of a side has counted or observed; a process that only times knows nothing of these."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.report import CompileReport
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.memory.profile import MemoryProfile
+from pyrometer.record import Record, doc
+
+
+class OperatorCount(Record, frozen=True, kw_only=True):
+    """Calls of one operator from one line, per step."""
+
+    op: str
+    file: Annotated[str | None, doc("relative to the tree; null outside of it, as in a backward pass")] = None
+    line: int | None = None
+    calls: int
+
+
+class Counted(Record, frozen=True, kw_only=True):
+    """What is the same in every run of one side, and what explains it."""
+
+    counters: Annotated[dict[str, float], doc("by the names of metrics")]
+    operators: list[OperatorCount] = []
+    compiled: CompileReport | None = None
+    memory: MemoryProfile | None = None
+    error: Annotated[OutputError | None, doc("of the outputs against the base's, on the head only")] = None
+    notes: list[str] = []
+
+
+class Explained(Record, frozen=True, kw_only=True):
+    """What was observed of one side."""
+
+    evidence: Evidence
+    trace: Annotated[str | None, doc("file of its trace")] = None
