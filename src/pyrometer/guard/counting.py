@@ -62,7 +62,14 @@ def count(work: Workload, tree: Path) -> Counted:
             notes.append(f"memory could not be profiled: {error}")
         else:
             counters["peak_bytes"] = float(memory.peak_bytes)
-    return Counted(counters=counters, operators=operators, compiled=compiled, memory=memory, notes=notes)
+    return Counted(
+        kind=type(work).__name__,
+        counters=counters,
+        operators=operators,
+        compiled=compiled,
+        memory=memory,
+        notes=notes,
+    )
 
 
 def _of_compiler(report: CompileReport) -> dict[str, float]:

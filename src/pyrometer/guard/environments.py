@@ -134,14 +134,14 @@ def import_paths(tree: Path, settings: GuardSettings) -> tuple[str, ...]:
     return tuple(str(path) for path in (*named, tree / "src", tree) if path.is_dir())
 
 
-def build_environment(tree: Path, folder: Path, settings: GuardSettings, side: str) -> str:
-    """An environment with what the tree asks for; its interpreter.
+def build_environment(tree: Path, folder: Path, settings: GuardSettings, side: str, *, shared: bool) -> str:
+    """An environment with what the tree asks for, or the one of this process; its interpreter.
 
     Raises:
         InputError: it cannot be built; names the side and the last line of what the installer said.
     """
     wanted = settings.install or _installed(tree)
-    if not wanted:
+    if shared or not wanted:
         return sys.executable
     uv = shutil.which("uv")
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

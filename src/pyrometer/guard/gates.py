@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.bench.comparison.decision import SMALLEST_EFFECT
 from pyrometer.bench.comparison.textbook import reference_tests
@@ -49,15 +48,13 @@ def timed_gates(samples: Mapping[str, Sequence[Sample]], settings: GuardSettings
         limits = {name: settings.limit(name, measure.name, measure.kind) for name in series}
         judged = judge_family(series, limits, decisive=measure.decisive)
         for name, one in judged.items():
-            gates[name, measure.name] = _gate(name, measure, samples[name], series[name], one, limits[name])
+            gates[name, measure.name] = _gate(name, measure, samples[name], one, limits[name])
     return [
         gates[name, measure.name] for name in samples for measure in MEASURES if (name, measure.name) in gates
     ]
 
 
-def _gate(
-    name: str, measure: Measure, samples: Sequence[Sample], worse: list[float], judged: Judged, limit: float
-) -> Gate:
+def _gate(name: str, measure: Measure, samples: Sequence[Sample], judged: Judged, limit: float) -> Gate:
     figures = [both for both in map(measure.both, samples) if both is not None]
     base, head = (float(np.median([both[side] for both in figures])) for side in (0, 1))
     sign = -1.0 if measure.more_is_better else 1.0
@@ -78,7 +75,7 @@ def _gate(
         decisive=measure.decisive,
         warning=judged.warning,
         p_value=judged.p_value,
-        log_ratios=[] if measure.is_share else [sign * value for value in worse],
+        log_ratios=[] if measure.is_share else [sign * value for value in series_of(measure, samples)],
         measured_as=samples[0].metric if is_time else None,
         reference=reference_tests(*(np.array(side) for side in zip(*figures, strict=True)))
         if is_time
@@ -146,7 +143,7 @@ def self_verdict(
     name = max(judged, key=lambda one: (_alarms(judged[one]), abs(judged[one].mean)))
     one, values = judged[name], series[name]
     bounded = math.isfinite(one.low)
-    outcome = _TIME_WORDS[one.outcome or "undecided"]
+    outcome = "slower" if one.warning else _TIME_WORDS[one.outcome or "undecided"]
     return Verdict(
         outcome=outcome,
         ratio=math.exp(one.mean),
@@ -179,11 +176,3 @@ def alarmed(verdict: Verdict | None) -> bool:
     False
     """
     return verdict is not None and verdict.outcome in {"slower", "faster"}
-
-
-def pairs_needed(log_ratios: Sequence[float], limit: float) -> int:
-    """Pairs after which a series would be decided, by the spread so far; at most 1,000."""
-    sd, mean = float(np.std(log_ratios, ddof=1)), abs(float(np.mean(log_ratios)))
-    distance = max(abs(math.log1p(limit) - mean), 0.01)
-    counts = range(len(log_ratios) + 1, 1001)
-    return next((n for n in counts if stats.t.ppf(0.994, n - 1) * sd / math.sqrt(n) <= distance), 1000)

@@ -23,6 +23,7 @@ class OperatorCount(Record, frozen=True, kw_only=True):
 class Counted(Record, frozen=True, kw_only=True):
     """What is the same in every run of one side, and what explains it."""
 
+    kind: Annotated[str, doc("Inference, Training or Call")]
     counters: Annotated[dict[str, float], doc("by the names of metrics")]
     operators: list[OperatorCount] = []
     compiled: CompileReport | None = None

@@ -1,0 +1,346 @@
+"""`pyrometer guard check`: head against base, and base against itself, in one job."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from pyrometer.bench.stage import Progress, part_of
+from pyrometer.bench.worker import Worker
+from pyrometer.errors import PyrometerError
+from pyrometer.guard import protocol
+from pyrometer.guard.deciding import LOOKS
+from pyrometer.guard.discovery import benchmark_files
+from pyrometer.guard.environments import (
+    Checkout,
+    EnvironmentMode,
+    build_environment,
+    choose_mode,
+    import_paths,
+    link_pyrometer,
+)
+from pyrometer.guard.explaining import explain_regressions
+from pyrometer.guard.gate import Gate, GuardReport, Missed
+from pyrometer.guard.gates import alarmed, counted_gates, self_verdict, timed_gates
+from pyrometer.guard.journal import Journal
+from pyrometer.guard.observed import Counted
+from pyrometer.guard.pairing import pair_up
+from pyrometer.guard.pairs import ASK_S, Method, Pair, PairRun, Sample
+from pyrometer.guard.revisions import (
+    PREFIX,
+    base_revision,
+    files_of,
+    head_revision,
+    repository,
+    worktrees,
+)
+from pyrometer.guard.selecting import selector
+from pyrometer.guard.settings import GuardSettings, load_guard_settings
+from pyrometer.quantity import Seconds
+
+SIDES = ("base", "head")
+COUNTING_SHARE = 0.15
+COUNT_S = 3.0
+PAIR_S = 10.0
+"""How long a part usually lasts, for progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardOptions:
+    """What a job is asked for.
+
+    Attributes:
+        base: branch, tag or commit that the head is compared with, at the commit where the head left it.
+        head: the commit to judge; by default what is checked out, with changes that are not committed.
+        select: which benchmarks, as `-k` of pytest.
+        environment: own, shared, or auto: shared while nothing that is installed differs.
+        budget_s: no further pair is begun after so long.
+        explain: observe both sides of what regressed.
+        journal: folder for the pairs of a job that is killed.
+        seed: of all orders.
+        progress: told the share done.
+    """
+
+    base: str
+    head: str | None = None
+    select: str | None = None
+    environment: EnvironmentMode = "auto"
+    budget_s: Seconds | None = None
+    explain: bool = True
+    journal: Path | None = None
+    seed: int = 0
+    progress: Progress = lambda _share, _what: None
+
+
+def guard_check(folder: Path, options: GuardOptions) -> GuardReport:
+    """Compare what is checked out with a base: every benchmark that both have.
+
+    Both run from worktrees in processes of their own, in turns, from 5 pairs on until everything is decided, at most 12.
+    Counters that are the same in every run come first. Ctrl-C keeps what was measured.
+
+    Args:
+        folder: in a git repository.
+        options: what to compare.
+
+    Raises:
+        InputError: no repository, no such commit, or an environment that does not build.
+    """
+    begin = time.monotonic()
+    with opened_job(folder, options) as job:
+        report = job.run()
+    return msgspec.structs.replace(report, elapsed_s=time.monotonic() - begin)
+
+
+def guard_list(folder: Path, options: GuardOptions) -> list[str]:
+    """The benchmarks of the head, as far as `select` chooses them."""
+    with opened_job(folder, options, only_head=True) as job:
+        return job.names["head"]
+
+
+@contextlib.contextmanager
+def opened_job(folder: Path, options: GuardOptions, *, only_head: bool = False) -> Iterator[GuardJob]:
+    """A job whose sides are checked out and have told what they hold; everything is gone at the end."""
+    root = repository(folder)
+    head, notes = head_revision(root, options.head)
+    revisions = {"head": head}
+    if not only_head:
+        base, told = base_revision(root, options.base, head.sha)
+        revisions = {"base": base, "head": head}
+        notes = [*told, *notes]
+    with contextlib.ExitStack() as stack:
+        trees = stack.enter_context(worktrees(root, revisions))
+        scratch = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True))
+        )
+        settings = load_guard_settings(trees["head"])
+        shared = True
+        if not only_head:
+            shared, told = choose_mode(options.environment, root, revisions["base"], head)
+            notes += told
+        shim = link_pyrometer(scratch)
+        checkouts = {}
+        for side, tree in trees.items():
+            options.progress(0.0, f"preparing {side}")
+            python = build_environment(tree, scratch / f"env-{side}", settings, side, shared=shared)
+            paths = import_paths(tree, settings)
+            checkouts[side] = Checkout(side, revisions[side], tree, root, python, paths, shim)
+        job = GuardJob(root, options, settings, checkouts, scratch, notes)
+        job.collect()
+        yield job
+
+
+@dataclass
+class GuardJob:
+    """One job under way.
+
+    Attributes:
+        names: the benchmarks of each side.
+        shared: those that both have, by the name of the head.
+    """
+
+    root: Path
+    options: GuardOptions
+    settings: GuardSettings
+    checkouts: dict[str, Checkout]
+    scratch: Path
+    notes: list[str]
+    missed: list[Missed] = field(default_factory=list)
+    names: dict[str, list[str]] = field(default_factory=dict)
+    requests: dict[str, protocol.Collect] = field(default_factory=dict)
+    shared: list[str] = field(default_factory=list)
+    counted: dict[str, dict[str, Counted]] = field(default_factory=dict)
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    interrupted: bool = False
+    num_pairs: int = 0
+
+    def collect(self) -> None:
+        """Ask each side what it has.
+
+        Raises:
+            InputError: a side imports the user's own tree, so that both would run the same code.
+        """
+        wanted = selector(self.options.select)
+        for side, checkout in self.checkouts.items():
+            self.requests[side] = protocol.Collect(
+                tree=str(checkout.tree),
+                files=benchmark_files(files_of(checkout.tree, checkout.revision)),
+                targets=self.settings.targets,
+                matrix=self.settings.matrix,
+                paths=list(checkout.paths),
+                foreign=str(self.root),
+            )
+            with self.process(side, "collect") as worker:
+                found = worker.ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
+            self.names[side] = [name for name in found.names if wanted(name)]
+            self.missed += [
+                Missed(benchmark=name, side=side, reason=reason, failed=True)  # type: ignore[arg-type]
+                for name, reason in found.failures
+            ]
+        if len(self.checkouts) > 1:
+            self.shared, missing = pair_up(self.names["base"], self.names["head"], self.missed)
+            self.missed += missing
+
+    @contextlib.contextmanager
+    def process(self, side: str, what: str) -> Iterator[Worker]:
+        """A process of a side, ended at the end."""
+        worker = self.checkouts[side].start(
+            self.scratch / f"{what}-{side}.log", self.scratch / f"{what}-{side}"
+        )
+        try:
+            yield worker
+        finally:
+            worker.close()
+
+    def run(self) -> GuardReport:
+        """Count, then time in pairs, then say why."""
+        begin = time.monotonic()
+        gates: list[Gate] = []
+        try:
+            if self.shared:
+                self._count(part_of(self.options.progress, 0.0, COUNTING_SHARE, COUNT_S * len(self.shared)))
+                self._time(part_of(self.options.progress, COUNTING_SHARE, 0.9, PAIR_S * LOOKS[0]))
+        except KeyboardInterrupt:
+            self.interrupted = True
+        timed = timed_gates(self.samples, self.settings)
+        for name in self.shared:
+            own = self.counted.get(name, {})
+            if len(own) == len(SIDES):
+                gates += counted_gates(name, own["base"], own["head"], self.settings)
+            gates += [gate for gate in timed if gate.benchmark == name]
+        verdict = self_verdict(self.samples, self.settings, time.monotonic() - begin)
+        report = GuardReport(
+            trusted=not alarmed(verdict),
+            self_check=verdict,
+            gates=gates,
+            base=self.checkouts["base"].revision,
+            head=self.checkouts["head"].revision,
+            missed=self.missed,
+            num_pairs=self.num_pairs,
+            interrupted=self.interrupted,
+            notes=list(dict.fromkeys(self.notes)),
+        )
+        return self._explained(report)
+
+    def _explained(self, report: GuardReport) -> GuardReport:
+        if not self.options.explain or self.interrupted:
+            return report
+        try:
+            return explain_regressions(self, report, part_of(self.options.progress, 0.9, 1.0, PAIR_S))
+        except KeyboardInterrupt:
+            return msgspec.structs.replace(report, interrupted=True)
+
+    def _count(self, tell: Progress) -> None:
+        """Each side once, whatever its benchmarks have that is the same in every run."""
+        folder = self.scratch / "outputs"
+        folder.mkdir()
+        with contextlib.ExitStack() as stack:
+            workers: dict[str, Worker] = {}
+            for side in SIDES:
+                workers[side] = stack.enter_context(self.process(side, "count"))
+            for side, worker in workers.items():
+                worker.ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
+            for number, name in enumerate(list(self.shared)):
+                tell(number / len(self.shared), f"counting {name}")
+                for side in SIDES:
+                    request = protocol.Count(name=name, folder=str(folder), reference=side == "base")
+                    try:
+                        counted = workers[side].ask(request, Counted, timeout_s=ASK_S)
+                    except PyrometerError as error:
+                        self._drop(Missed(benchmark=name, side=side, reason=str(error), failed=True))  # type: ignore[arg-type]
+                        if not workers[side].alive:
+                            workers[side] = stack.enter_context(self.process(side, f"count-{number}"))
+                            workers[side].ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
+                        break
+                    self.counted.setdefault(name, {})[side] = counted
+                    self.notes += [f"{name}: {note}" for note in counted.notes]
+
+    def _drop(self, missed: Missed) -> None:
+        self.missed.append(missed)
+        if missed.benchmark in self.shared:
+            self.shared.remove(missed.benchmark)
+        self.samples.pop(missed.benchmark, None)
+
+    def _time(self, tell: Progress) -> None:
+        """Pairs of processes, until every decisive metric is decided."""
+        journal = Journal(self.options.journal, self._identity())
+        kept = journal.read()
+        coin = random.Random(self.options.seed)  # noqa: S311 - orders, not secrets
+        begin, methods = time.monotonic(), dict[str, Method]()
+        active, twice = list(self.shared), self._twice()
+        while active and self.num_pairs < LOOKS[-1]:
+            spent = time.monotonic() - begin
+            budget_s = self.options.budget_s
+            if budget_s is not None and self.num_pairs and spent * (1 + 1 / self.num_pairs) > budget_s:
+                self.notes.append(f"the budget was enough for {self.num_pairs} pairs")
+                break
+            seed = coin.getrandbits(31)
+            if kept:
+                pair = kept.pop(0)
+            else:
+                pair = self._pair(active, twice, methods, seed, tell)
+                journal.add(pair)
+            self._take(pair, methods)
+            self.num_pairs += 1
+            if self.num_pairs in LOOKS:
+                active = self._open_names()
+                verdict = self_verdict(self.samples, self.settings, 0.0)
+                if verdict is not None and verdict.outcome != "undecided":
+                    twice = frozenset()
+            active = [name for name in active if name in self.shared]
+        journal.remove()
+
+    def _pair(
+        self,
+        active: Sequence[str],
+        twice: frozenset[str],
+        methods: dict[str, Method],
+        seed: int,
+        tell: Progress,
+    ) -> Pair:
+        folder = self.scratch / f"pair-{self.num_pairs}"
+        folder.mkdir()
+        done, whole = self.num_pairs, LOOKS[-1]
+
+        def told(share: float, name: str) -> None:
+            tell((done + share) / whole, f"pair {done + 1}: {name}")
+
+        return PairRun(
+            self.checkouts, self.requests, active, twice & set(active), methods, folder, seed, told
+        ).run()
+
+    def _take(self, pair: Pair, methods: dict[str, Method]) -> None:
+        for missed in pair.missed:
+            if missed.benchmark in self.shared:
+                self._drop(missed)
+        for name, sample in pair.samples.items():
+            if name in self.shared:
+                self.samples.setdefault(name, []).append(sample)
+                methods.setdefault(name, (sample.metric, sample.calls))
+
+    def _open_names(self) -> list[str]:
+        """Benchmarks of which a decisive metric is not decided."""
+        gates = timed_gates(self.samples, self.settings)
+        return list(
+            dict.fromkeys(gate.benchmark for gate in gates if gate.decisive and gate.outcome == "undecided")
+        )
+
+    def _twice(self) -> frozenset[str]:
+        """One benchmark of each kind of workload: those in which the base also runs against itself."""
+        by_kind: dict[str, str] = {}
+        for name in self.shared:
+            by_kind.setdefault(self.counted[name]["base"].kind, name)
+        return frozenset(by_kind.values())
+
+    def _identity(self) -> list[str]:
+        from pyrometer.hardware.environment import read_environment
+        from pyrometer.hardware.fingerprint import fingerprint
+
+        trees = [checkout.revision.sha for checkout in self.checkouts.values()]
+        return [str(self.root), *trees, *self.shared, str(self.options.seed), fingerprint(read_environment())]
