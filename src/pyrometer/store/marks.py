@@ -25,6 +25,10 @@ class Marks(Record, frozen=True, kw_only=True):
     notes: Annotated[dict[str, str], doc("note of a run, by its id; `#words` in it are its tags")] = {}
     baselines: Annotated[dict[str, str], doc("id of the run that is the baseline of a target")] = {}
 
+    accepted: Annotated[
+        dict[str, str], doc("why a change of the guard's history is accepted, by its last commit")
+    ] = {}
+
     def tags(self, run_id: str) -> list[str]:
         """The tags of a run.
 
@@ -49,6 +53,18 @@ def with_note(marks: Marks, run_id: str, note: str) -> Marks:
 def with_baseline(marks: Marks, target: str, run_id: str | None) -> Marks:
     """The same with a run as the baseline of its target; `None` takes the pin away."""
     return msgspec.structs.replace(marks, baselines=_with(marks.baselines, target, run_id))
+
+
+def with_accepted(marks: Marks, commit: str, reason: str | None) -> Marks:
+    """The same with what changed up to a commit accepted; `None` takes that back.
+
+    Raises:
+        InputError: the reason is too long.
+    """
+    reason = reason and " ".join(reason.split())
+    if reason is not None and not 0 < len(reason) <= LONGEST_NOTE:
+        raise InputError(f"the reason has {len(reason)} characters; 1 to {LONGEST_NOTE} are legal")
+    return msgspec.structs.replace(marks, accepted=_with(marks.accepted, commit, reason))
 
 
 def _with(known: dict[str, str], key: str, value: str | None) -> dict[str, str]:

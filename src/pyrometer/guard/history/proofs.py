@@ -71,7 +71,9 @@ def with_proofs(
     return [_judged(point, by_ends, accepted.get(point.head_sha)) for point in points]
 
 
-def _judged(point: ChangePoint, by_ends: Mapping[tuple[str, str], Sequence[Recorded]], reason: str | None) -> Change:
+def _judged(
+    point: ChangePoint, by_ends: Mapping[tuple[str, str], Sequence[Recorded]], reason: str | None
+) -> Change:
     if point.is_exact:
         return Change(point=point, state="proved", accepted=reason)
     jobs = by_ends.get((point.base_sha, point.head_sha), [])
