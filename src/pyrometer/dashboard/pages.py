@@ -19,6 +19,7 @@ from pyrometer.dashboard.several import beside
 from pyrometer.dashboard.stored import StoredRuns
 from pyrometer.dashboard.week import sentence
 from pyrometer.errors import InputError
+from pyrometer.guard.history.stored import RECORD
 from pyrometer.record import to_dict
 from pyrometer.report.payloads.block import block_of, element
 from pyrometer.report.payloads.history import FEWEST, history_view
@@ -158,6 +159,15 @@ class Pages:
             rows=[(run, listing.longest_trend(run.target)) for run in listed.runs],
             address=Addresses("/targets", {"q": q}),
         )
+
+    @answering
+    def guard(self, _request: Request) -> Response:
+        """`/guard`: what the guard recorded from commit to commit."""
+        if not any(run.kind == RECORD for run in self._runs.listing().runs):
+            raise AbsentError(
+                f"no commit is recorded in {self._runs.name}; pyrometer guard record makes the first one"
+            )
+        return as_report(self._runs.guard_page(), {})
 
     @answering
     def files(self, request: Request) -> Response:

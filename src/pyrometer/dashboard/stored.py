@@ -19,7 +19,8 @@ from pyrometer.errors import InputError, StoreError
 from pyrometer.report.attaching import MOST_PAST, stored_attachments
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.comparing import compare_stored
-from pyrometer.report.documents import CompareDocument, Document
+from pyrometer.report.documents import CompareDocument, Document, GuardHistoryDocument
+from pyrometer.report.guarding import history_document
 from pyrometer.report.history import past_runs
 from pyrometer.report.html import page, render_document
 from pyrometer.report.kinds import read_document
@@ -201,6 +202,22 @@ class StoredRuns:
             if run.target == target and run.median_s is not None:
                 newest.setdefault(run.kind, run)
         return [self._series(run) for run in newest.values()]
+
+    def guard(self) -> GuardHistoryDocument:
+        """The history of the suite that the guard recorded.
+
+        Raises:
+            InputError: no commit is recorded.
+            StoreError: the store cannot be read.
+        """
+        return history_document(self._store())
+
+    def guard_page(self) -> str:
+        """The page of it, made anew when a run is stored or deleted, or a change accepted."""
+        newest = self.listing().runs[0].id if self.listing().runs else ""
+        accepted = sorted(self.marks().accepted)
+        key = ("guard", newest, str(len(self.listing().runs)), *accepted)
+        return self._pages.get(key, lambda: page(self.guard()))
 
     def document(self, run_id: str) -> Document:
         """The document of a run.
