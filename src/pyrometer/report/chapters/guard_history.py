@@ -50,7 +50,7 @@ def _changes(document: GuardHistoryDocument) -> list[Chapter]:
     changes = document.history.changes
     if not changes:
         return []
-    rows = Rows(facts.change_table(changes), is_whole=True)
+    rows = Rows(facts.change_table(changes))
     return [Chapter("changes", "Changes", [rows], how=CHANGES_HOW, change=CHANGES_WOULD)]
 
 
