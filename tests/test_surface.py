@@ -20,6 +20,8 @@ from pyrometer.errors import ExitCode, PyrometerError
 PUBLIC = [
     "Calibration",
     "Lever",
+    "guard_check",
+    "parametrize",
     "Recipe",
     "lever",
     "load_recipe",

@@ -20,6 +20,7 @@ The verbs of the command line
   tune(work)                pyrometer tune: what makes it faster, proved; a recipe
   lint(paths)               pyrometer lint: what makes code slow or wrong, in its text
   audit(work)               pyrometer audit: the checklist, with a score
+  guard_check(base)         pyrometer guard check: what a change makes worse; parametrize(…) varies a benchmark
   calibrate()               pyrometer calibrate: what difference this machine can resolve; its peaks
   read_environment()        pyrometer env: machine, versions, settings
   diagnose(work)            the diagnosis of check alone, with the checklist
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.inspection.inspect import inspect_compile as inspect_compile
     from pyrometer.compiler.inspection.observe import observe_compile as observe_compile
     from pyrometer.compiler.report import CompileReport as CompileReport
+    from pyrometer.guard.parameters import parametrize as parametrize
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
     from pyrometer.integrations.steps import observe_steps as observe_steps
@@ -173,6 +175,7 @@ if TYPE_CHECKING:
     from pyrometer.tuning.weights.sharing import find_shared_weights as find_shared_weights
     from pyrometer.verbs.check import audit as audit
     from pyrometer.verbs.check import check as check
+    from pyrometer.verbs.guard import guard_check as guard_check
     from pyrometer.verbs.lint import lint as lint
     from pyrometer.workload.call import Call as Call
     from pyrometer.workload.inference import Inference as Inference
@@ -229,6 +232,7 @@ _HOMES = {
     "evaluate_modes": "pyrometer.compiler.inspection.evaluation",
     "export_trace": "pyrometer.trace.export.formats",
     "find_shared_weights": "pyrometer.tuning.weights.sharing",
+    "guard_check": "pyrometer.verbs.guard",
     "inspect_compile": "pyrometer.compiler.inspection.inspect",
     "largest_batch": "pyrometer.tuning.batching.largest",
     "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
@@ -242,6 +246,7 @@ _HOMES = {
     "observe_loading": "pyrometer.loading.pipeline",
     "observe_steps": "pyrometer.integrations.steps",
     "pack_sequences": "pyrometer.tuning.shapes.packing",
+    "parametrize": "pyrometer.guard.parameters",
     "plan_checkpoints": "pyrometer.tuning.checkpointing.plan",
     "predict_memory": "pyrometer.memory.prediction.predict",
     "profile_memory": "pyrometer.memory.profiling",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import pyrometer
+from pyrometer import version
 from pyrometer.bench.worker import Worker
 from pyrometer.errors import InputError
 from pyrometer.guard.gate import Revision
@@ -24,7 +24,6 @@ from pyrometer.guard.revisions import git
 from pyrometer.guard.settings import GuardSettings
 
 EnvironmentMode = Literal["auto", "own", "shared"]
-_SERVE = "pyrometer.guard.serving:serve"
 _LOCKS = (
     "requirements*.txt", "constraints*.txt", "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pixi.lock",
     "setup.py", "setup.cfg", "environment*.yml",
@@ -63,13 +62,14 @@ class Checkout:
     paths: tuple[str, ...]
     shim: Path
 
-    def start(self, log: Path, caches: Path) -> Worker:
-        """A process of this side, with compile caches of its own."""
+    def start(self, log: Path, caches: Path, hash_seed: int = 0) -> Worker:
+        """A process of this side, with compile caches of its own; strings hash alike in all that have one seed."""
         caches.mkdir(parents=True, exist_ok=True)
         environment = {
             "PYTHONPATH": os.pathsep.join([*self.paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
             "TRITON_CACHE_DIR": str(caches / "triton"),
+            "PYTHONHASHSEED": str(hash_seed % 2**32),
             "PYROMETER_GUARD_ROOT": str(self.root),
         }
         command = [self.python, "-c", _BOOT, str(self.shim), *_own_path()]
@@ -85,7 +85,7 @@ def link_pyrometer(folder: Path) -> Path:
     """A folder that holds nothing but this Pyrometer."""
     shim = folder / "pyrometer-here"
     shim.mkdir()
-    (shim / "pyrometer").symlink_to(Path(pyrometer.__file__ or "").parent, target_is_directory=True)
+    (shim / "pyrometer").symlink_to(Path(version.__file__).parent, target_is_directory=True)
     return shim
 
 
