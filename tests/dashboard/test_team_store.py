@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pyrometer.guard.gate import Gate, GuardReport, Revision
+from pyrometer.record import to_dict
+from pyrometer.store.marks import with_accepted
 from pyrometer.store.store import Store
 
 
@@ -40,3 +43,31 @@ def test_a_server_that_goes_away_is_told_in_a_sentence_and_found_again(serve, da
         finally:
             postgres.start()
         assert run.id in server.get("/").text
+
+
+def test_the_guards_history_is_a_page_once_a_commit_is_recorded(serve, folder, stored, save):
+    save()
+    with serve(folder) as server:
+        assert server.get("/guard").status_code == 404
+        assert "no commit is recorded" in server.get("/guard").text
+        assert server.get("/api/guard").status_code == 422
+        for number in range(3):
+            gate = Gate(
+                benchmark="perf_a.py::perf_f",
+                metric="operators",
+                kind="counter",
+                outcome="unchanged",
+                ratio=1 + number,
+            )
+            sides = {
+                side: Revision(ref=side, sha=f"{number + at}" * 40)
+                for at, side in enumerate(("base", "head"))
+            }
+            report = GuardReport(trusted=True, gates=[gate], **sides)
+            save(kind="guard-record", document=to_dict(report))
+        page = server.get("/guard").text
+        assert "2 regressions proved and not accepted" in page
+        assert "perf_a.py::perf_f" in page
+        assert server.get("/api/guard").json()["history"]["num_commits"] == 3
+        Store.open(folder).change_marks(lambda marks: with_accepted(marks, "3" * 40, "wanted"))
+        assert "1 regression proved and not accepted" in server.get("/guard").text

@@ -95,7 +95,14 @@ def commands_in(page: Path) -> list[str]:
 
 def flags_of(command: click.Command) -> set[str]:
     names = (name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))
-    return {name for name in names if name.startswith("-")} | {"--help", "-h"}
+    own = {name for name in names if name.startswith("-")} | {"--help", "-h"}
+    if not isinstance(command, click.Group) or command is cli:
+        return own
+    inner = (
+        command.get_command(click.Context(command), name)
+        for name in command.list_commands(click.Context(command))
+    )
+    return own.union(*(flags_of(one) for one in inner if one is not None))
 
 
 def verb(name: str) -> click.Command:

@@ -43,7 +43,7 @@ def record(
     from pyrometer.hardware.environment import read_environment
     from pyrometer.store.store import Store
 
-    options = _options(select, budget, head=commit)
+    options = _options(store_location, select, budget, head=commit)
     environment = read_environment()
     store = Store.open_if_there(store_location)
     with progress_bar() as progress:
@@ -174,15 +174,19 @@ def _prove(document: GuardHistoryDocument, store_location: str, budget: float | 
     for request in document.history.to_prove:
         span = f"{request.base_sha[:9]}..{request.head_sha[:9]}"
         with progress_bar() as progress:
-            report = prove(Path.cwd(), _with(_options(None, budget), progress), request)
+            report = prove(Path.cwd(), _with(_options(store_location, None, budget), progress), request)
         _keep(store_location, "guard-proof", report, environment)
         click.echo(f"proved {span}: {_summary(report)}", err=True)
 
 
-def _options(select: str | None, budget: float | None, head: str | None = None) -> GuardOptions:
+def _options(
+    location: str, select: str | None, budget: float | None, head: str | None = None
+) -> GuardOptions:
     from pyrometer.guard.check import GuardOptions
+    from pyrometer.store.place import local_folder
 
-    return GuardOptions(base="", head=head, select=select, budget_s=budget)
+    journal = local_folder(location).absolute() / "unfinished"
+    return GuardOptions(base="", head=head, select=select, budget_s=budget, journal=journal)
 
 
 def _with(options: GuardOptions, progress: Any) -> GuardOptions:
@@ -193,12 +197,13 @@ def _with(options: GuardOptions, progress: Any) -> GuardOptions:
 
 def _keep(location: str, kind: str, report: GuardReport, environment: Any) -> None:
     from pyrometer.record import to_dict
+    from pyrometer.report.documents import GuardDocument
     from pyrometer.store.saving import save_result
 
     target = report.head.sha if report.head is not None else ""
     saved = save_result(
         location,
-        to_dict(report),
+        to_dict(GuardDocument.of(report, environment)),
         kind=kind,
         target=target,
         environment=environment,

@@ -35,6 +35,8 @@ DOCUMENTS: dict[str, type[Document]] = {
     "compare": CompareDocument,
     "compile": CompileDocument,
     "guard": GuardDocument,
+    "guard-proof": GuardDocument,
+    "guard-record": GuardDocument,
     "guard-history": GuardHistoryDocument,
     "matrix": MatrixDocument,
     "memory": MemoryDocument,

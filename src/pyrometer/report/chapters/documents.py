@@ -32,6 +32,8 @@ TELLERS: Mapping[str, Callable[[Any], Told]] = MappingProxyType({
     "compare": compare.tell,
     "compile": compilation.tell,
     "guard": guard.tell,
+    "guard-proof": guard.tell,
+    "guard-record": guard.tell,
     "guard-history": guard_history.tell,
     "matrix": matrix.tell,
     "memory": memory.tell,
