@@ -114,8 +114,9 @@ def test_predictions_stand_beside_what_was_measured(search):
     assert course.prediction_line(levers).startswith("1 of 2 predictions held")
 
 
-def test_a_lever_of_a_missing_plug_in_has_no_lines(search):
-    assert course.pasted(with_levers(search, [outcome("of_a_plug_in", 0.5)], ["of_a_plug_in"])) == ""
+def test_a_lever_of_a_missing_plug_in_is_named_among_the_lines(search):
+    pasted = course.pasted(with_levers(search, [outcome("of_a_plug_in", 0.5)], ["of_a_plug_in"]))
+    assert "# of_a_plug_in: a lever of a package that is not installed here" in pasted.splitlines()
 
 
 def test_stages_say_what_they_kept(search):

@@ -203,18 +203,20 @@ def texts_in(data: object) -> Iterator[str]:
 
 
 APART = frozenset({"script", "style", "pre", "kbd"})
+SAID_ALOUD = frozenset({"aria-label", "title", "alt"})
 VOID = frozenset({"img", "input", "br", "hr", "meta", "link", "col"})
 
 
 class _Reader(HTMLParser):
-    """The texts of a page: each run of text as it stands, and of elements that hold code all of it, the code in backticks."""
+    """The texts of a page: each run of text and label as it stands, and of elements that hold code all of it, the code in backticks."""
 
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []
         self._open: list[tuple[str, list[str], bool]] = []  # name, texts, whether code stands in it
 
-    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.texts += [value for name, value in attrs if name in SAID_ALOUD and value]
         if tag not in VOID:
             self._open.append((tag, [], False))
 

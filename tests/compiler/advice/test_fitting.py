@@ -47,9 +47,7 @@ def test_repeated_blocks_count_once_compiling_takes_long():
 
 
 def test_the_report_carries_them():
-    assert [lever.lever for lever in observed(3, 5).levers] == [
-        "mark_dynamic",
-        "dynamic",
-        "shape_buckets",
-        "set_stance",
-    ]
+    levers = {
+        lever.lever for lever in observed(3, 5).levers
+    }  # and, on a busy machine, those against long compilations
+    assert levers >= {"mark_dynamic", "dynamic", "shape_buckets", "set_stance"}

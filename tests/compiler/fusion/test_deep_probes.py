@@ -16,6 +16,8 @@ from pyrometer.compiler.private import inductor as home
 from pyrometer.compiler.private import passes, refusals, scheduler
 from pyrometer.compiler.private.inductor import deep_probes, fresh_compiles
 
+pytestmark = pytest.mark.slow  # Inductor compiles in each
+
 CACHE = [f"{cache}_cache_{end}" for cache in ("fx_graph", "aotautograd") for end in ("hit", "miss", "bypass")]
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from pyrometer.memory.leaks.watch import watch_memory
 
+pytestmark = pytest.mark.slow  # whole watches of programs
+
 SCRIPT = Path(__file__).with_name("answering.py")
 spec = importlib.util.spec_from_file_location("answering", SCRIPT)
 answering = importlib.util.module_from_spec(spec)
@@ -54,7 +56,6 @@ def answers_of_all():
     return answers
 
 
-@pytest.mark.slow
 def test_the_corpus_is_answered_as_promised():
     answers = answers_of_all()
     leaking = {name: answer for name, answer in answers.items() if PROGRAMS[name].leaks}

@@ -16,6 +16,8 @@ from pyrometer.errors import BudgetExceededError, InputError, UsageError, UserPr
 from pyrometer.memory.leaks.watch import MemoryWatch, assert_no_leak, watch_memory
 from pyrometer.record import from_json, to_json
 
+pytestmark = pytest.mark.slow  # whole watches, after each of which everything that is alive is gone through
+
 STEPS = 36
 
 
@@ -78,7 +80,6 @@ def test_the_fix_of_the_robot_controller_fixes_it():
     assert report.verdict in {"stable", "allocator warm-up"}
 
 
-@pytest.mark.slow
 def test_a_loss_that_is_kept_with_its_graph_is_found_and_item_repairs_it():
     step = trained(nn.Linear(16, 4))
     losses = []
@@ -89,7 +90,6 @@ def test_a_loss_that_is_kept_with_its_graph_is_found_and_item_repairs_it():
     assert watch_memory(lambda: losses.append(step().item()), steps=STEPS).verdict == "stable"
 
 
-@pytest.mark.slow
 def test_a_running_sum_that_is_never_detached_is_found_by_its_graph():
     step = trained(nn.Linear(16, 4))
     total = {"loss": 0.0}
@@ -122,7 +122,6 @@ def test_a_scalar_that_pins_a_large_storage_says_so_and_its_fix_works():
     assert ".item()" in site.fix
 
 
-@pytest.mark.slow
 def test_a_hook_that_keeps_outputs_is_found():
     model, kept = nn.Linear(16, 16), []
     model.register_forward_hook(lambda module, args, output: kept.append(output))
@@ -160,7 +159,6 @@ def test_an_unbounded_lru_cache_is_a_growing_cache():
     assert "table" in site.holder
 
 
-@pytest.mark.slow
 def test_a_cache_with_a_bound_that_is_not_reached_is_said_to_be_undecidable():
     kept = deque(maxlen=500)
     report, site = leaked(lambda: kept.append(torch.ones(100) + 1))
@@ -244,7 +242,6 @@ def test_a_list_that_an_epoch_clears_is_no_leak():
     assert watch_memory(step, steps=STEPS).verdict == "stable"
 
 
-@pytest.mark.slow
 def test_a_training_workload_shows_the_leak_of_its_loss_and_is_restored():
     kept = []
 
@@ -368,7 +365,6 @@ def test_a_limit_gives_the_steps_that_are_left():
     assert 2**39 / 2**20 < report.eta_steps < 2**40 / 2**20
 
 
-@pytest.mark.slow
 def test_windows_find_a_leak_and_forget_a_list_that_is_cleared():
     kept, epoch = [], []
     with MemoryWatch(every=60, window=20) as watch:
@@ -429,7 +425,6 @@ def test_compiled_code_runs_compiled_when_it_is_said_and_its_leak_is_found():
     assert report.bytes_per_step == 512
 
 
-@pytest.mark.slow
 def test_growth_in_the_middle_of_a_report_is_counted_on():
     kept = []
     with MemoryWatch(every=100, window=100) as watch:
@@ -494,7 +489,6 @@ def test_a_model_that_comes_compiled_is_left_compiled():
     assert len(calls) == STEPS
 
 
-@pytest.mark.slow
 def test_a_graph_is_not_blamed_on_who_has_just_the_newest_output():
     layer, kept, latest = nn.Linear(16, 16), [], {}
 

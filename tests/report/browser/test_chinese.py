@@ -12,7 +12,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.slow  # a real browser per test
 
 PROGRAMS = ("broken_perception", "item_each_step", "rows", "slow_loader", "memory_churn")
-MOST_WORDS = 240
+MOST_WORDS = 45
 """Of sentences: what is left are words out of the program and of torch beside them, such as names of functions."""
 
 TEXTS = """() => {

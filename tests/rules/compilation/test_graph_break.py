@@ -47,9 +47,9 @@ BODIES = [
 
 CALLS = {
     "print": "print(end='')",
-    "pprint.pprint": "pprint.pprint('', stream=open(os.devnull, 'w'))",
+    "pprint.pprint": "pprint.pprint('', stream=sys.stderr)",
     "warnings.warn": "warnings.warn('step', stacklevel=1)",
-    "open": "open(os.devnull)",
+    "open": "open(os.devnull).close()",
     "exec": "exec('1')",
     "torch.save": "torch.save(y, os.devnull)",
     "torch.load": "torch.load(path)",
@@ -78,7 +78,7 @@ FINE = [
 
 def _function(body: str) -> str:
     return (
-        "import gc\nimport logging\nimport os\nimport pprint\nimport time\nimport warnings\n\nimport torch\n\n\n@torch.compile(backend='eager')\n"
+        "import gc\nimport logging\nimport os, sys\nimport pprint\nimport time\nimport warnings\n\nimport torch\n\n\n@torch.compile(backend='eager')\n"
         f"def f(x: torch.Tensor):\n    y = x + 1\n    {body}\n    return y * 2\n\n\ndef run():\n    return f(torch.ones(4))\n"
     )
 

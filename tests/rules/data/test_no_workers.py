@@ -104,6 +104,7 @@ def work(**settings: Any) -> Any:
     return pm.Training(model, slow_step, torch.optim.SGD(model.parameters(), lr=0.1), loader)
 
 
+@pytest.mark.measuring
 def test_the_loaders_advice_is_carried_and_takes_the_wait_away(
     observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:

@@ -81,6 +81,7 @@ def require_equal(lines):
     assert told[-1][0] == "end"
 
 
+@pytest.mark.slow
 def test_a_training_that_is_killed_again_and_again_ends_as_if_it_never_was(tmp_path):
     require_equal(lines_of("dropout", tmp_path, 3, seed=0))
 

@@ -18,10 +18,10 @@ export function language(): Language {
   return current;
 }
 
-/** The text in the reader's language; `{name}` is replaced by the value of that name. English texts are the keys. */
+/** The text in the reader's language, a sentence of this page among them; `{name}` is replaced by the value of that name. English texts are the keys. */
 export function t(text: string, values: Readonly<Record<string, string | number>> = {}): string {
-  const said = translated(text, current) ?? text;
-  return said.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+  const found = translated(text, current) ?? spoken(text, current) ?? text;
+  return found.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
 /** A text as the dictionary of a language has it; undefined where it has none. English is its own dictionary. */

@@ -31,12 +31,15 @@ def concise(text: str, most: int = MOST_CHARACTERS) -> str:
 
     >>> concise("3 ms per step (2.9–3.1) · steady", 30), concise("steady"), concise("one two three", 9)
     ('3 ms per step (2.9–3.1)', 'steady', 'one two…')
+    >>> concise("no change · B: new code against A: old", 30)
+    'no change'
     """
     if len(text) <= most:
         return text
     for joint in reversed(list(_JOINTS.finditer(text[: most + 1]))):
         said = text[: joint.start()]
-        if said.count("(") == said.count(")"):
+        label = joint[0] == ": " and " · " in said  # what stands before a colon late in a text is no answer
+        if not label and said.count("(") == said.count(")"):
             return said
     return f"{text[: most - 1].rpartition(' ')[0]}…"
 

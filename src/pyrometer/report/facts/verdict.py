@@ -13,6 +13,10 @@ METRIC_NAMES = {
 }
 
 
+FEWEST_BLOCKS = 5
+"""Of which an effect of the order can be told."""
+
+
 def headline(verdict: Verdict) -> str:
     """The verdict in its fixed words, and who is compared to whom."""
     return f"{sentence(verdict)} · {verdict.candidate} against {verdict.baseline}"
@@ -76,7 +80,7 @@ def trust(verdict: Verdict) -> str:
     order = f"both sides interleaved in a random balanced order (seed {v.seed})"
     slot = (
         ""
-        if v.slot_effect is None
+        if v.slot_effect is None or v.num_blocks < FEWEST_BLOCKS
         else f", going first or second inside a block made {percent(abs(v.slot_effect))} difference"
     )
     processes = "" if v.num_processes is None else f" in {counted(v.num_processes, 'fresh process')}"

@@ -79,7 +79,7 @@ function Prospects({ view }: { readonly view: LoadingView }): JSX.Element {
 function laneBar(lane: Lane): Whole {
   const held = lane.stations.find(({ mark }) => mark !== "");
   return {
-    label: lane.count > 1 ? t("one of {workers}", { workers: lane.title }) : lane.title,
+    label: lane.count > 1 ? t("one of {workers}", { workers: t(lane.title) }) : t(lane.title),
     note: "",
     total: lane.total_s,
     pieces: lasting(lane).map(({ name, slot, per_step_s }) => ({ name, slot, value: per_step_s })),

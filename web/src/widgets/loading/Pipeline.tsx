@@ -27,7 +27,7 @@ function Process({ lane, most }: { readonly lane: Lane; readonly most: number })
   return (
     <li class={`process${lane.count > 1 ? " several" : ""}`}>
       <p class="name">
-        {lane.title} <small>{formatSeconds(lane.total_s)} {lane.count > 1 ? t("per step in each, {pace} together", { pace: formatSeconds(lane.pace_s) }) : t("per step")}</small>
+        {t(lane.title)} <small>{formatSeconds(lane.total_s)} {lane.count > 1 ? t("per step in each, {pace} together", { pace: formatSeconds(lane.pace_s) }) : t("per step")}</small>
       </p>
       <ol>{lasting(lane).map((station) => <StationOf key={station.name} station={station} most={most} />)}</ol>
     </li>
