@@ -16,7 +16,9 @@ ALONE   := -n 0
 # What fails is run once more, alone. A test that passes only then has been named as failed all the same, and is to be mended.
 ONCE_MORE = $(1) || { test $$? -eq 1 && $(1) $(ALONE) --maxfail 1 --last-failed --last-failed-no-failures none; }
 
-.PHONY: install native demo test test-slow test-exhaustive recordings lint format docs docs-site web web-check clean
+BASE   ?= $(shell git describe --tags --abbrev=0 2>/dev/null || git merge-base HEAD main 2>/dev/null || echo HEAD)
+
+.PHONY: install native demo guard test test-slow test-exhaustive recordings lint format docs docs-site web web-check clean
 
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -51,6 +53,10 @@ test-exhaustive: $(STAMP)
 # What the checks of real programs are tested on; needed where an example changes, or what evidence means.
 recordings: $(STAMP)
 	$(BIN)/python tests/support/record_programs.py
+
+# Whether a change makes Pyrometer itself slower: benchmarks/perf_*.py against the last tag, or the commit where main was left.
+guard: $(STAMP)
+	$(BIN)/pyrometer guard check --base $(BASE) --undecided warn
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
