@@ -14,7 +14,6 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from pyrometer.guard.history.series import CONFIDENCE, Point, Series
 from pyrometer.quantity import Ratio
@@ -115,6 +114,8 @@ def _pelt(scores: npt.NDArray[np.float64], penalty: float) -> list[int]:
 
 
 def _change(series: Series, own: Sequence[Point], inflation: float) -> ChangePoint:
+    from scipy import stats  # takes longer to import than a listing takes
+
     total = math.fsum(point.log_ratio for point in own)
     error = inflation * math.sqrt(math.fsum(point.stderr**2 for point in own))
     half = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * error

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
-from scipy import stats
 
 from pyrometer.guard.history.changes import PLAIN, Sense, find_changes
 from pyrometer.guard.history.proofs import Change, ProofRequest, requests, with_proofs
@@ -92,6 +91,8 @@ def history_of(
 
 def self_checks(jobs: Sequence[Recorded]) -> SelfChecks:
     """The long-run rate at which jobs alarm where nothing changed."""
+    from scipy import stats  # takes longer to import than a listing takes
+
     checked = [job for job in jobs if job.report.self_check is not None]
     n, alarms = len(checked), sum(not job.report.trusted for job in checked)
     tail = (1 - CONFIDENCE) / 2

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.guard.gate import Gate, GuardReport, Kind
 from pyrometer.quantity import Ratio
@@ -124,6 +123,8 @@ def _is_link(gate: Gate) -> bool:
 
 
 def _points(links: Iterable[tuple[Recorded, Gate]], spread: float) -> Iterable[Point]:
+    from scipy import stats  # takes longer to import than a listing takes
+
     total, variance = 0.0, 0.0
     reach = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
     for job, gate in links:
