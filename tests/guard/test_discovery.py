@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import textwrap
 
@@ -123,3 +124,21 @@ def test_a_selection_that_cannot_be_read_is_refused():
     with pytest.raises(UsageError, match="-k: 'and or' cannot be read"):
         selector("and or")
     assert selector(None)("anything")
+
+
+def test_a_tree_that_is_pyrometer_itself_is_benchmarked_by_its_own_package(tmp_path):
+    import pyrometer
+    from pyrometer.guard.serving import OwnPackage
+
+    (tmp_path / "pyrometer").mkdir()
+    (tmp_path / "pyrometer" / "__init__.py").write_text("theirs = True\n")
+    own, ours = OwnPackage([str(tmp_path)]), set(sys.modules)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        for _ in range(2):
+            with own.current():
+                assert importlib.import_module("pyrometer").theirs
+    finally:
+        sys.path.remove(str(tmp_path))
+    assert sys.modules["pyrometer"] is pyrometer
+    assert set(sys.modules) == ours

@@ -70,7 +70,7 @@ def test_a_copy_that_was_put_in_is_named_with_its_line(repo, tmp_path):
     assert gates["copies"]["outcome"] == "regressed"
     assert gates["operators"]["why"][0]["text"] == "aten::clone: 0 → 1 calls per step"
     assert gates["operators"]["why"][0]["place"]["file"] == "model.py"
-    assert gates["operators"]["why"][0]["place"]["line"] == 13
+    assert gates["operators"]["why"][0]["place"]["line"] == 14
     assert gates["cosine"]["outcome"] == "unchanged"
     assert "aten::clone" in (tmp_path / "markdown").read_text()
     assert (tmp_path / "junit").exists()

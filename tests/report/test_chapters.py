@@ -16,11 +16,13 @@ from rich.console import Console, RenderableType
 
 from pyrometer.bench.calibration import Calibration, Resolution
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
+from pyrometer.place import Place
 from pyrometer.record import to_dict
 from pyrometer.report import html, kinds, markdown, terminal
 from pyrometer.report.chapters.chapter import Chapter
 from pyrometer.report.chapters.documents import TELLERS, tell
-from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document
+from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document, GuardDocument
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 from pyrometer.rules.diagnosis import Diagnosis
 from recorded import CHECKED, checked
@@ -61,6 +63,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "check": documents["steady"],
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
+        "guard": guard_document(environment),
         "matrix": documents["matrix"],
         "tune": documents["convolutions"],
         "memory": areas["memory"][0],
@@ -73,6 +76,21 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "leak": changed(areas["memory"][0], memory=leaking, over_limit=["the peak is 3 GiB"]),
         **{program: checked(program) for program in CHECKED},
     }  # fmt: skip
+
+
+def guard_document(environment: Any) -> GuardDocument:
+    """One with everything that a guard can tell."""
+    cause = Cause(text="aten::clone: 0 → 3 calls per step", place=Place(file="model.py", line=11))
+    gates = [
+        Gate(benchmark="perf_a.py::perf_x", metric="median_s", kind="time", outcome="regressed", ratio=1.2, ci_low=1.1, ci_high=1.3,
+             base=1e-3, head=1.2e-3, limit=1.05, why=[cause]),
+        Gate(benchmark="perf_a.py::perf_x", metric="peak_bytes", kind="memory", outcome="unchanged", ratio=1.05, base=100.0, head=105.0,
+             limit=1.1, warning="grew from 100 to 105, within the limit of 10 %"),
+    ]  # fmt: skip
+    missed = [Missed(benchmark="perf_b.py::perf_y", side="base", reason="new", failed=False)]
+    side = Revision(ref="main", sha="0" * 40)
+    report = GuardReport(trusted=True, gates=gates, base=side, head=side, missed=missed, num_pairs=5)
+    return GuardDocument.of(report, environment)
 
 
 def title_of(chapter: Chapter) -> str:

@@ -8,6 +8,8 @@ import click
 
 VERBS = {
     "check": "compare a change with its base, benchmark by benchmark",
+    "blame": "name the hunks of a change that make a benchmark worse",
+    "bisect": "find the first commit that made something worse",
     "record": "measure a commit against the one recorded before it",
     "history": "show trends and changes from commit to commit, and prove them",
     "accept": "accept a change, with a reason",

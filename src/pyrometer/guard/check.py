@@ -43,7 +43,7 @@ from pyrometer.guard.revisions import (
 )
 from pyrometer.guard.selecting import selector
 from pyrometer.guard.settings import GuardSettings, load_guard_settings
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Seconds, counted
 
 SIDES = ("base", "head")
 COUNTING_SHARE = 0.15
@@ -142,7 +142,9 @@ class GuardJob:
 
     Attributes:
         names: the benchmarks of each side.
-        shared: those that both have, by the name of the head.
+        shared: those that both have.
+        only: the one benchmark that is looked at, by its whole name.
+        counts_only: leave the pairs out.
     """
 
     root: Path
@@ -151,6 +153,8 @@ class GuardJob:
     checkouts: dict[str, Checkout]
     scratch: Path
     notes: list[str]
+    only: str | None = None
+    counts_only: bool = False
     missed: list[Missed] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)
     requests: dict[str, protocol.Collect] = field(default_factory=dict)
@@ -178,7 +182,7 @@ class GuardJob:
             )
             with self.process(side, "collect") as worker:
                 found = worker.ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
-            self.names[side] = [name for name in found.names if wanted(name)]
+            self.names[side] = [name for name in found.names if wanted(name) and self.only in {None, name}]
             self.missed += [
                 Missed(benchmark=name, side=side, reason=reason, failed=True)  # type: ignore[arg-type]
                 for name, reason in found.failures
@@ -205,7 +209,8 @@ class GuardJob:
         try:
             if self.shared:
                 self._count(part_of(self.options.progress, 0.0, COUNTING_SHARE, COUNT_S * len(self.shared)))
-                self._time(part_of(self.options.progress, COUNTING_SHARE, 0.9, PAIR_S * LOOKS[0]))
+                if not self.counts_only:
+                    self._time(part_of(self.options.progress, COUNTING_SHARE, 0.9, PAIR_S * LOOKS[0]))
         except KeyboardInterrupt:
             self.interrupted = True
         timed = timed_gates(self.samples, self.settings)
@@ -278,7 +283,7 @@ class GuardJob:
             spent = time.monotonic() - begin
             budget_s = self.options.budget_s
             if budget_s is not None and self.num_pairs and spent * (1 + 1 / self.num_pairs) > budget_s:
-                self.notes.append(f"the budget was enough for {self.num_pairs} pairs")
+                self.notes.append(f"the budget was enough for {counted(self.num_pairs, 'pair')}")
                 break
             seed = coin.getrandbits(31)
             if kept:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.guard.gate import Cause, Gate, GuardReport
+from pyrometer.guard.hunks import Blame
 from pyrometer.place import place_text
 from pyrometer.quantity import (
     counted,
@@ -17,6 +18,9 @@ from pyrometer.report.facts.layout import Table
 from pyrometer.store.commit import short_commit
 
 WORDS = {"regressed": "worse", "improved": "better", "unchanged": "no change", "undecided": "undecided"}
+MOST_LINES = 20
+"""Of a hunk that is to blame."""
+
 _RANK = {"regressed": 0, "undecided": 1, "improved": 2, "unchanged": 3}
 
 
@@ -180,3 +184,16 @@ def self_line(verdict: Verdict | None) -> str:
         "undecided": "no difference that would alarm",
     }.get(verdict.outcome, "a difference where there is none: the machine disturbs this job")
     return f"Base against base: {shown}: {told}."
+
+
+def blame_lines(blame: Blame) -> list[str]:
+    """Which hunks are to blame, with their text."""
+    hunks = counted(len(blame.hunks), "hunk")
+    head = f"{blame.metric} of {blame.benchmark} {change(blame.gate)}: {hunks} of {blame.num_hunks}"
+    lines = [f"{head}, after {counted(blame.num_trials, 'trial')} in {format_seconds(blame.elapsed_s)}"]
+    for hunk in blame.hunks:
+        lines.append(f"  {hunk.place}")
+        lines += [f"    + {line}" for line in hunk.lines[:MOST_LINES]]
+        if hunk.base_count and not hunk.lines:
+            lines.append(f"    - {counted(hunk.base_count, 'line')} taken out")
+    return lines

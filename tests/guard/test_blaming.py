@@ -1,0 +1,88 @@
+"""Blame: any part of a change can be put on its base, and the smallest part that is worse is found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyrometer.guard.blaming import smallest_failing
+from pyrometer.guard.gate import Revision
+from pyrometer.guard.hunks import apply_hunks, hunks_between
+from pyrometer.guard.revisions import worktrees
+
+
+@given(st.integers(1, 30), st.data())
+def test_the_smallest_part_is_found_whatever_is_to_blame(size, data):
+    guilty = data.draw(st.sets(st.integers(0, size - 1), min_size=1, max_size=3))
+    assert smallest_failing(range(size), guilty.issubset) == sorted(guilty)
+
+
+def test_parts_that_do_not_run_leave_the_rest_to_be_tried():
+    def fails(part):
+        runs = 3 not in part or 2 in part  # the third hunk calls what the second defines
+        return runs and 5 in part
+
+    assert smallest_failing(range(8), fails) == [5]
+
+
+def test_every_part_of_a_change_is_the_base_with_those_hunks(repo):
+    old = "".join(f"line {number}\n" for number in range(20))
+    base = repo.commit({"a.py": old, "gone.py": "x = 1\n"})
+    new = (
+        old.replace("line 3\n", "line three\nand more\n")
+        .replace("line 10\n", "")
+        .replace("line 17", "LINE 17")
+    )
+    repo.git("rm", "--quiet", "gone.py")
+    head = repo.commit({"a.py": new, "made.py": "y = 2\n"})
+    hunks = hunks_between(repo.root, base, head)
+    assert [hunk.place for hunk in hunks] == ["a.py:4", "a.py:11", "a.py:18", "gone.py", "made.py"]
+    with worktrees(repo.root, {"head": Revision(ref="HEAD", sha=head)}) as trees:
+        tree = trees["head"]
+        apply_hunks(repo.root, base, head, [hunks[0], hunks[2], hunks[4]], tree)
+        assert (tree / "a.py").read_text() == old.replace("line 3\n", "line three\nand more\n").replace(
+            "line 17", "LINE 17"
+        )
+        assert (tree / "gone.py").exists()
+        assert (tree / "made.py").read_text() == "y = 2\n"
+        apply_hunks(repo.root, base, head, hunks, tree)
+        assert (tree / "a.py").read_text() == new
+        assert not (tree / "gone.py").exists()
+        apply_hunks(repo.root, base, head, [], tree)
+        assert (tree / "a.py").read_text() == old
+        assert not (tree / "made.py").exists()
+
+
+@pytest.mark.slow
+def test_the_hunk_that_copies_is_named_among_harmless_ones(repo):
+    model = (repo.root / "model.py").read_text()
+    head = model.replace("self.b(torch.relu(self.a(x)))", "self.b(torch.relu(self.a(x)).clone())")
+    repo.git("branch", "before")
+    repo.commit(
+        {"model.py": head.replace("import torch\n", "import torch  # as ever\n", 1), "notes.txt": "x"}
+    )
+    command = [sys.executable, "-m", "pyrometer", "guard", "blame", "--base", "before", "--budget", "1ms"]
+    done = subprocess.run(command, cwd=repo.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "1 hunk of 3" in done.stdout.splitlines()[0]
+    assert done.stdout.splitlines()[1].strip() == "model.py:13"
+    assert ".clone()" in done.stdout
+
+
+@pytest.mark.slow
+def test_bisect_names_the_commit_that_copies(repo):
+    good = repo.git("rev-parse", "HEAD")
+    model = (repo.root / "model.py").read_text()
+    copying = model.replace("torch.relu(self.a(x))", "torch.relu(self.a(x)).clone()")
+    repo.commit({"notes.txt": "a"}, "harmless")
+    guilty = repo.commit({"model.py": copying}, "copies")
+    repo.commit({"notes.txt": "b"}, "harmless too")
+    before = repo.state()
+    command = [sys.executable, "-m", "pyrometer", "guard", "bisect", "--good", good, "--budget", "1ms"]
+    done = subprocess.run(command, cwd=repo.root, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [guilty[:12], "copies"], done.stderr
+    assert repo.state() == before
