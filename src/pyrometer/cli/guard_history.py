@@ -176,7 +176,7 @@ def _prove(document: GuardHistoryDocument, store_location: str, budget: float | 
         with progress_bar() as progress:
             report = prove(Path.cwd(), _with(_options(store_location, None, budget), progress), request)
         _keep(store_location, "guard-proof", report, environment)
-        click.echo(f"proved {span}: {_summary(report)}", err=True)
+        click.echo(f"measured {span}: {_summary(report)}", err=True)
 
 
 def _options(
