@@ -139,6 +139,11 @@ def flags_page() -> str:
         assert verb is not None, name
         inner = click.Context(verb, info_name=name, parent=context, max_content_width=88, terminal_width=88)
         parts.append(f"## pyrometer {name}\n\n```text\n{verb.get_help(inner)}\n```\n")
+        for below in verb.list_commands(inner) if isinstance(verb, click.Group) else ():
+            own = verb.get_command(inner, below)
+            assert own is not None, below
+            named = click.Context(own, info_name=below, parent=inner, max_content_width=88, terminal_width=88)
+            parts.append(f"## pyrometer {name} {below}\n\n```text\n{own.get_help(named)}\n```\n")
     return "\n".join(parts)
 
 

@@ -392,7 +392,7 @@ def test_an_error_of_our_own_is_one_sentence(server, save, monkeypatch, capfd):
     assert "\x1b" not in errors
 
 
-@pytest.mark.slow
+@pytest.mark.measuring
 def test_a_list_of_thousands_is_nearly_as_quick_as_one_of_a_few(tmp_path, fill, serve):
     """As a ratio, since absolute times mean nothing on a busy machine; either fills its pages and trends."""
 

@@ -94,15 +94,17 @@ def commands_in(page: Path) -> list[str]:
 
 
 def flags_of(command: click.Command) -> set[str]:
+    """Of a verb, and of the verbs below it where it has some."""
     names = (name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))
-    own = {name for name in names if name.startswith("-")} | {"--help", "-h"}
-    if not isinstance(command, click.Group) or command is cli:
-        return own
-    inner = (
+    below = [
         command.get_command(click.Context(command), name)
-        for name in command.list_commands(click.Context(command))
-    )
-    return own.union(*(flags_of(one) for one in inner if one is not None))
+        for name in (
+            command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ()
+        )
+        if command is not cli
+    ]
+    own = {name for name in names if name.startswith("-")} | {"--help", "-h"}
+    return own.union(*(flags_of(one) for one in below if one is not None))
 
 
 def verb(name: str) -> click.Command:
