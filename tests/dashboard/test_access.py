@@ -13,7 +13,7 @@ from pyrometer.dashboard.server import Dashboard
 from pyrometer.errors import InputError, UsageError
 
 EVERYWHERE = [
-    "/", "/runs/last", "/runs/x/files", "/runs/x/files/y", "/running/x", "/compare", "/targets", "/events",
+    "/", "/runs/last", "/runs/x/files", "/runs/x/files/y", "/running/x", "/compare", "/targets", "/guard", "/events",
     "/assets/report.js", "/api/runs", "/api/runs/x", "/api/compare", "/api/history", "/api/running", "/nowhere",
 ]  # fmt: skip
 

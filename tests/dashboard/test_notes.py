@@ -7,7 +7,9 @@ import re
 import pytest
 
 from pyrometer.errors import InputError, StoreError
-from pyrometer.store.marks import NAME, pin_baseline, read_marks, set_note
+from pyrometer.store.folder import MARKS as NAME
+from pyrometer.store.marks import Marks, with_baseline, with_note
+from pyrometer.store.store import Store
 
 
 def write(server, run, *, origin=None, **given):
@@ -25,23 +27,23 @@ def test_a_note_is_written_shown_found_and_taken_away(server, save, folder):
     run, other = save(), save(target="other.py:work")
     answer = write(server, run, note="after  the move <b> #bf16")
     assert answer.status_code == 200
-    assert read_marks(folder).notes == {run.id: "after the move <b> #bf16"}
-    assert read_marks(folder).tags(run.id) == ["bf16"]
+    assert Store.open(folder).marks().notes == {run.id: "after the move <b> #bf16"}
+    assert Store.open(folder).marks().tags(run.id) == ["bf16"]
     listed = server.get("/?q=%23bf16").text
     assert "after the move &lt;b&gt; #bf16" in listed
     assert f'data-run="{run.id}"' in listed
     assert f'data-run="{other.id}"' not in listed
     write(server, run, note="")
-    assert read_marks(folder).notes == {}
+    assert Store.open(folder).marks().notes == {}
 
 
 def test_a_baseline_is_pinned_and_offered(server, save, folder):
     old, new = save(0.002, age_s=60), save(0.001)
     write(server, old, baseline="yes")
-    assert read_marks(folder).baselines == {"model.py:work": old.id}
+    assert Store.open(folder).marks().baselines == {"model.py:work": old.id}
     assert f"/compare?a={old.id}&amp;b={new.id}" in server.get(f"/runs/{new.id}").text
     write(server, old)
-    assert read_marks(folder).baselines == {}
+    assert Store.open(folder).marks().baselines == {}
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null"])
@@ -62,16 +64,16 @@ def test_bad_notes_are_refused_in_a_sentence(server, save, folder):
     run = save()
     assert write(server, run, note="x" * 501).status_code == 422
     with pytest.raises(InputError, match="501 characters; 500 fit"):
-        set_note(folder, run.id, "x" * 501)
+        with_note(Marks(), run.id, "x" * 501)
     (folder / NAME).write_text("{")
-    with pytest.raises(StoreError, match="move it away"):
-        read_marks(folder)
+    with pytest.raises(StoreError, match=r"move marks.json"):
+        Store.open(folder).marks()
     assert server.get("/").status_code == 503
 
 
 def test_more_than_two_runs_stand_beside_each_other(server, save, folder):
     first, second, third = save(0.001, age_s=90), save(0.002, age_s=60), save(0.004)
-    pin_baseline(folder, "model.py:work", second.id)
+    Store.open(folder).change_marks(lambda marks: with_baseline(marks, "model.py:work", second.id))
     page = server.get(f"/several?run={third.id}&run={first.id}&run={second.id}").text
     assert re.findall(r'<tr data-run="([^"]+)"', page) == [second.id, first.id, third.id]
     assert "▲ 2.00×" in page
@@ -87,7 +89,7 @@ def test_the_list_begins_with_what_got_slower_this_week(server, save, folder):
     save(0.002)
     save(0.002, target="new.py:work")
     assert heading(server.get("/").text) == "Slower this week: model.py:work (2.00×)"
-    pin_baseline(folder, "model.py:work", first.id)
+    Store.open(folder).change_marks(lambda marks: with_baseline(marks, "model.py:work", first.id))
     assert heading(server.get("/").text) == "Nothing got slower this week"
 
 

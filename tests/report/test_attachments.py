@@ -73,7 +73,7 @@ def test_a_run_whose_attachments_are_gone_or_damaged_has_a_page_that_says_so(
     store, documents, moments, damage
 ):
     run = stored(store, documents["steady"], moments[0], KEPT)
-    path = store.artifact_path(run, ARTIFACT)
+    path = store.folder / run.artifacts[0].path
     content = path.read_bytes()
     path.unlink()
     if damage == "cut":

@@ -37,15 +37,15 @@ def test_files_are_kept_with_their_checksum(store: Store, make_run, tmp_path: Pa
         "empty": 0,
     }
     for artifact in loaded.artifacts:
-        content = store.artifact_path(loaded, artifact.name).read_bytes()
+        content = store.read_file(loaded, artifact.name)
         assert hashlib.sha256(content).hexdigest() == artifact.sha256
-    assert store.artifact_path(loaded, "trace.bin").read_bytes() == trace.read_bytes()
+    assert store.read_file(loaded, "trace.bin") == trace.read_bytes()
 
 
 def test_a_file_that_a_run_has_not_is_refused_with_those_it_has(store: Store, make_run):
     saved = store.save(make_run(), {"report.html": b""})
     with pytest.raises(InputError, match=r"has no file 'trace.json'; it has: report.html"):
-        store.artifact_path(saved, "trace.json")
+        store.read_file(saved, "trace.json")
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "/etc/passwd", "..", ".", ""])
@@ -67,7 +67,7 @@ def test_the_same_run_is_stored_once(store: Store, make_run):
     for again in ({}, {"a.txt": b"second"}):
         with pytest.raises(StoreError):
             store.save(run, again)
-    assert store.artifact_path(store.load(run.id), "a.txt").read_bytes() == b"first"
+    assert store.read_file(store.load(run.id), "a.txt") == b"first"
 
 
 def test_runs_are_listed_newest_first_and_filtered(store: Store, make_run):

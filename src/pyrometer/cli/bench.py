@@ -220,6 +220,7 @@ def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[MatrixDo
     from pyrometer.bench.matrix.matrix import run_matrix
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import MatrixDocument
+    from pyrometer.store.place import local_folder
     from pyrometer.workload.target import parse_target
 
     store = flags["store_location"]
@@ -227,7 +228,7 @@ def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[MatrixDo
         parse_target(target),
         parse_axes(flags["matrix"]),
         budget_s=flags["budget"],
-        resume_dir=Path(store) / "unfinished" if store is not None else None,
+        resume_dir=local_folder(store) / "unfinished" if store is not None else None,
         progress=progress,
     )
     document = MatrixDocument(target=target, matrix=matrix, environment=read_environment())

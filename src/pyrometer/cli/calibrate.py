@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -88,10 +87,11 @@ def _predictions(store_location: str | None, *, as_json: bool) -> int:
 def _keep_peaks(calibration: Calibration, fingerprint: str, store_location: str | None) -> None:
     """Keep peaks that were taken on a quiet machine beside the store, for rooflines."""
     from pyrometer.hardware.peak_cache import save_cached
+    from pyrometer.store.place import local_folder
 
     peaks = calibration.peaks
     if peaks is None or store_location is None:
         return
     load = peaks.conditions.competing_load if peaks.conditions else None
     if load is None or load < QUIET_CPUS:
-        save_cached(peaks, fingerprint, Path(store_location) / "peaks")
+        save_cached(peaks, fingerprint, local_folder(store_location) / "peaks")

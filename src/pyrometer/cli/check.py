@@ -89,7 +89,9 @@ def command(
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:
-    """Among the files of the stored run, which `prune` removes with it; in the working directory if nothing was stored."""
-    if store_location is None or run_id is None:
+    """Among the files of the stored run, which `prune` removes with it; in the working directory if they lie in no folder."""
+    from pyrometer.store.place import is_server
+
+    if store_location is None or run_id is None or is_server(store_location):
         return Path(FALLBACK_REPORT)
     return Path(store_location) / "artifacts" / run_id / "report.html"

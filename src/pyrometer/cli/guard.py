@@ -10,8 +10,16 @@ VERBS = {
     "check": "compare a change with its base, benchmark by benchmark",
     "blame": "name the hunks of a change that make a benchmark worse",
     "bisect": "find the first commit that made something worse",
+    "record": "measure a commit against the one recorded before it",
+    "history": "show trends and changes from commit to commit, and prove them",
+    "accept": "accept a change, with a reason",
+    "prune": "delete old records",
+    "export": "write the history as CSV, JSON or HTML",
 }
 """Verbs of the guard, by the end of the name of their module."""
+
+OF_HISTORY = frozenset({"record", "history", "accept", "prune", "export"})
+"""Those that share the module of histories, each under its own name."""
 
 
 class GuardVerbs(click.Group):
@@ -25,6 +33,10 @@ class GuardVerbs(click.Group):
         """The click command `command` of the module `pyrometer.cli.guard_<verb>`."""
         if cmd_name not in VERBS:
             return None
+        if cmd_name in OF_HISTORY:
+            of_history = importlib.import_module("pyrometer.cli.guard_history")
+            shared: click.Command = getattr(of_history, cmd_name)
+            return shared
         command: click.Command = importlib.import_module(f"pyrometer.cli.guard_{cmd_name}").command
         return command
 

@@ -65,8 +65,9 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
         from pyrometer.guard.check import GuardOptions, guard_check, guard_list
         from pyrometer.hardware.environment import read_environment
         from pyrometer.report.documents import GuardDocument
+        from pyrometer.store.place import local_folder
 
-    journal = None if store_location is None else Path(store_location).absolute() / "unfinished"
+    journal = None if store_location is None else local_folder(store_location).absolute() / "unfinished"
     with progress_bar() as progress, _ending_on_sigterm():
         options = GuardOptions(
             base=flags["base"],

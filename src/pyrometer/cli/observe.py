@@ -31,12 +31,13 @@ def observe_options(
     with uncollected():
         from pyrometer.bench.measure import DEFAULT_BUDGET_S
         from pyrometer.evidence.options import ObserveOptions
+        from pyrometer.store.place import local_folder
 
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
     return ObserveOptions(
         budget_s=settings.budget_s or DEFAULT_BUDGET_S,
         confidence=settings.confidence,
-        peaks_folder=None if store_location is None else Path(store_location) / "peaks",
+        peaks_folder=None if store_location is None else local_folder(store_location) / "peaks",
         compiling=compiling,
     )
 

@@ -29,11 +29,12 @@ def announced(store_location: str | None, flags: Mapping[str, Any]) -> Iterator[
     if store_location is None:
         yield
         return
+    from pyrometer.store.place import local_folder
     from pyrometer.store.running import Announcement
 
     context = click.get_current_context()
     kind = str(context.info_name)
-    with Announcement(store_location, kind=kind, target=_target(flags) or kind) as announcement:
+    with Announcement(local_folder(store_location), kind=kind, target=_target(flags) or kind) as announcement:
         context.meta[_KEY] = announcement
         announcement.tell(None, "starting")
         yield

@@ -12,7 +12,9 @@ from pyrometer.cli.saving import store_option
 if TYPE_CHECKING:
     from pyrometer.store.store import Store
 
-KINDS = ("audit", "bench", "calibration", "check", "compile", "matrix", "memory", "trace")
+KINDS = (
+    "audit", "bench", "calibration", "check", "compile", "guard", "guard-proof", "guard-record", "matrix", "memory", "trace",
+)  # fmt: skip
 """What verbs store; written out, since their records take long to import."""
 
 

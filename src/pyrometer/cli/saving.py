@@ -109,7 +109,7 @@ def save_run(
     from pyrometer.store.saving import save_result
 
     try:
-        store, saved = save_result(
+        saved, store, notes = save_result(
             store_location,
             document,
             kind=kind,
@@ -121,9 +121,17 @@ def save_run(
     except StoreError as error:
         click.get_current_context().meta[_FAILURE] = error
         return None
+    tell_notes(notes)
     with contextlib.suppress(StoreError):  # where an older run is damaged: this one is stored all the same
-        _tell_of_clock(*store.runs(limit=2))
+        if store is not None:
+            _tell_of_clock(*store.runs(limit=2))
     return saved
+
+
+def tell_notes(notes: list[str]) -> None:
+    """Say what happened beside the verb's business."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def _tell_of_clock(saved: RunSummary, before: RunSummary | None = None) -> None:
@@ -184,9 +192,16 @@ def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(verb)
     def reading(*, store: str | None, **flags: Any) -> Any:
         with uncollected():
+            from pyrometer.store.place import is_server
             from pyrometer.store.store import Store
 
-        return verb(store=Store.open(_location(store), create=False), **flags)
+        location = _location(store)
+        opened = Store.open(location, create=False)
+        if is_server(location):
+            from pyrometer.store.spool import send_kept
+
+            tell_notes(send_kept(location, opened))
+        return verb(store=opened, **flags)
 
     return reading
 
@@ -202,7 +217,9 @@ def store_place(verb: Callable[..., Any]) -> Callable[..., Any]:
     return watching
 
 
-_store_flag = click.option("--store", metavar="DIR", help="Folder of the stored runs.  [default: .pyrometer]")
+_store_flag = click.option(
+    "--store", metavar="DIR", help="Folder of the stored runs, or postgresql://….  [default: .pyrometer]"
+)
 
 
 def _command() -> list[str]:

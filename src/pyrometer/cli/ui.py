@@ -36,20 +36,21 @@ def command(*, store_location: str, host: str, port: int, opens: bool | None, al
 
     The dashboard is read-only. Its address holds a token, which every request needs, and only this machine can connect.
     """
-    folder = Path(store_location)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--store {folder}: is a file; name the folder of the stored runs")
-    dashboard = _dashboard(folder, host=host, port=port, allow_remote=allow_remote)
+    from pyrometer.store.place import is_server, shown
+
+    if not is_server(store_location) and Path(store_location).is_file():
+        raise UsageError(f"--store {store_location}: is a file; name the folder of the stored runs")
+    dashboard = _dashboard(store_location, host=host, port=port, allow_remote=allow_remote)
     if allow_remote:
         click.echo(
             "warning: other machines can reach this; the token and all pages travel unencrypted", err=True
         )
     with _opening(dashboard.url) if _wanted(opens) else contextlib.nullcontext():
-        dashboard.serve(on_ready=lambda: _ready(dashboard.url, folder))
+        dashboard.serve(on_ready=lambda: _ready(dashboard.url, shown(store_location)))
     return ExitCode.OK
 
 
-def _dashboard(folder: Path, *, host: str, port: int, allow_remote: bool) -> Dashboard:
+def _dashboard(location: str, *, host: str, port: int, allow_remote: bool) -> Dashboard:
     try:
         from pyrometer.dashboard.server import Dashboard
     except ModuleNotFoundError as error:
@@ -59,12 +60,12 @@ def _dashboard(folder: Path, *, host: str, port: int, allow_remote: bool) -> Das
         raise UsageError(
             f"pyrometer ui needs {missing}, which is not installed; install it by pip install 'pyrometer[ui]'"
         ) from error
-    return Dashboard(folder, host=host, port=port, allow_remote=allow_remote)
+    return Dashboard(location, host=host, port=port, allow_remote=allow_remote)
 
 
-def _ready(url: str, folder: Path) -> None:
+def _ready(url: str, place: str) -> None:
     click.echo(url)
-    click.echo(f"serving {folder}; Ctrl-C ends it", err=True)
+    click.echo(f"serving {place}; Ctrl-C ends it", err=True)
 
 
 def _wanted(opens: bool | None) -> bool:

@@ -1,4 +1,4 @@
-"""The same as JSON, for scripts: `/api/runs`, `/api/runs/<id>`, `/api/compare`, `/api/history`, `/api/running`."""
+"""The same as JSON, for scripts: `/api/runs`, `/api/runs/<id>`, `/api/compare`, `/api/history`, `/api/guard`, `/api/running`."""
 
 from __future__ import annotations
 
@@ -48,8 +48,13 @@ class Api:
         if not target:
             raise InputError("a history is of a target: pass ?target=…, as it stands in the list")
         if not any(run.target == target for run in self._runs.listing().runs):
-            raise AbsentError(f"{target}: no run of this target is stored in {self._runs.folder}")
+            raise AbsentError(f"{target}: no run of this target is stored in {self._runs.name}")
         return as_json(History(target=target, series=self._runs.history(target)))
+
+    @answering
+    def guard(self, _request: Request) -> Response:
+        """`/api/guard`: what `pyrometer guard history --json` prints."""
+        return as_json(self._runs.guard())
 
     @answering
     def running(self, _request: Request) -> Response:
@@ -58,5 +63,5 @@ class Api:
 
     def _known(self, run_id: str) -> str:
         if run_id not in self._runs.listing().by_id:
-            raise AbsentError(f"{run_id}: no such run in {self._runs.folder}")
+            raise AbsentError(f"{run_id}: no such run in {self._runs.name}")
         return run_id

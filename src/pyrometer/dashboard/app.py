@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -14,20 +13,21 @@ from pyrometer.dashboard.api import Api
 from pyrometer.dashboard.events import Events
 from pyrometer.dashboard.pages import Pages
 from pyrometer.dashboard.stored import StoredRuns
+from pyrometer.store.place import Location
 
 
 def make_app(
-    folder: Path, *, token: str, names: Iterable[str], is_ending: Callable[[], bool] = lambda: False
+    location: Location, *, token: str, names: Iterable[str], is_ending: Callable[[], bool] = lambda: False
 ) -> ASGIApp:
     """The dashboard of one store.
 
     Args:
-        folder: of the store, which may be made later.
+        location: of the store, which may be made later.
         token: what a browser must show.
         names: what the server may be called by.
         is_ending: whether streams of events should end.
     """
-    runs = StoredRuns(folder.absolute())
+    runs = StoredRuns(location)
     pages, api = Pages(runs), Api(runs)
     routes = [
         Route("/", pages.runs),
@@ -40,12 +40,14 @@ def make_app(
         Route("/compare", pages.compare),
         Route("/several", pages.several),
         Route("/targets", pages.targets),
+        Route("/guard", pages.guard),
         Route("/events", Events(runs, is_ending).answer),
         Route("/assets/{name}", pages.asset),
         Route("/api/runs", api.runs),
         Route("/api/runs/{run_id}", api.run),
         Route("/api/compare", api.compare),
         Route("/api/history", api.history),
+        Route("/api/guard", api.guard),
         Route("/api/running", api.running),
         Route("/{path:path}", pages.nothing),
     ]

@@ -6,7 +6,6 @@ filtered and cut into pages without asking the database again.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
@@ -21,6 +20,9 @@ from typing import Annotated, NamedTuple
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.store.backend import Signature
+from pyrometer.store.folder import signature_of
+from pyrometer.store.place import Location, is_server, local_folder, shown
 from pyrometer.store.run import DamagedRunError, RunSummary, created_at
 from pyrometer.store.store import Store
 
@@ -36,8 +38,6 @@ _MOST_CODES = 4
 """Of one search: each that is new reads every document."""
 _MOST_KEPT = 32
 _NOWHERE: Mapping[str, AbstractSet[str]] = MappingProxyType({})
-
-Signature = tuple[tuple[int, int], ...]
 
 
 class Filter(Record, frozen=True, kw_only=True):
@@ -149,8 +149,10 @@ class Listing:
 class Index:
     """The listing of one store, refreshed when the store has changed."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, location: Location) -> None:
+        self._location = location if is_server(location) else Path(location).absolute()
+        self.name, self.folder = shown(self._location), local_folder(self._location)
+        self._store: Store | None = None
         self._lock = threading.Lock()
         self._listing = Listing([])
         self._with_code: dict[str, tuple[AbstractSet[str], AbstractSet[str]]] = {}
@@ -163,9 +165,11 @@ class Index:
         Raises:
             StoreError: it cannot be read.
         """
-        if not (self.folder / "runs.db").exists():
-            return None
-        return Store.open(self.folder, create=False, wait_s=WAIT_S)
+        if not is_server(self._location):  # a folder may be moved away and made anew
+            return Store.open_if_there(self._location, wait_s=WAIT_S)
+        if self._store is None:
+            self._store = Store.open_if_there(self._location, wait_s=WAIT_S)
+        return self._store
 
     def listing(self) -> Listing:
         """What the store holds now.
@@ -221,8 +225,11 @@ class Index:
         return Listing(runs, damaged=len(ids) - len(runs))
 
     def _sign(self) -> Signature:
-        """Changes whenever something is committed: to the log first, to the database sooner or later."""
-        return tuple(_stat(self.folder / name) for name in ("runs.db", "runs.db-wal"))
+        """Changes whenever something is committed."""
+        if not is_server(self._location):
+            return signature_of(Path(self._location))
+        store = self.store()
+        return () if store is None else store.signature()
 
 
 def _cut(runs: Sequence[RunSummary], page: int) -> Found:
@@ -254,13 +261,5 @@ def _terms(run: RunSummary) -> tuple[str, str, str]:
     return run.kind, run.target, run.fingerprint
 
 
-def _stat(path: Path) -> tuple[int, int]:
-    try:
-        stat_result = os.stat(path)  # noqa: PTH116 - a hundred times a minute
-    except OSError:
-        return 0, 0
-    return stat_result.st_mtime_ns, stat_result.st_size
-
-
 def _newest_s(signature: Signature) -> Seconds:
-    return max(modified_ns for modified_ns, _ in signature) * 1e-9
+    return max((modified_ns for modified_ns, _ in signature), default=0) * 1e-9

@@ -10,7 +10,7 @@ import msgspec
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from pyrometer.dashboard.answers import AbsentError, EndedError, answering, as_page, as_report, asset
 from pyrometer.dashboard.documents import Series, running_now
@@ -19,10 +19,11 @@ from pyrometer.dashboard.several import beside
 from pyrometer.dashboard.stored import StoredRuns
 from pyrometer.dashboard.week import sentence
 from pyrometer.errors import InputError
+from pyrometer.guard.history.stored import RECORD
 from pyrometer.record import to_dict
 from pyrometer.report.payloads.block import block_of, element
 from pyrometer.report.payloads.history import FEWEST, history_view
-from pyrometer.store.marks import pin_baseline, set_note
+from pyrometer.store.marks import Marks, with_baseline, with_note
 from pyrometer.store.run import Run, RunSummary
 from pyrometer.store.running import Running
 
@@ -48,7 +49,7 @@ class Pages:
         listed = self._runs.find(asked, number)
         return as_page(
             "runs.html.j2",
-            folder=self._runs.folder,
+            folder=self._runs.name,
             asked=asked,
             found=listed,
             kinds=listing.kinds,
@@ -115,12 +116,16 @@ class Pages:
 
     @answering
     def _write_note(self, request: Request, given: Mapping[str, str]) -> Response:
-        run, folder = self._known(request.path_params["run_id"]), self._runs.folder
-        marks = set_note(folder, run.id, given.get("note", ""))
-        if given.get("baseline"):
-            pin_baseline(folder, run.target, run.id)
-        elif marks.baselines.get(run.target) == run.id:
-            pin_baseline(folder, run.target, None)
+        run = self._known(request.path_params["run_id"])
+
+        def changed(marks: Marks) -> Marks:
+            marks = with_note(marks, run.id, given.get("note", ""))
+            if given.get("baseline"):
+                return with_baseline(marks, run.target, run.id)
+            unpinned = marks.baselines.get(run.target) == run.id
+            return with_baseline(marks, run.target, None) if unpinned else marks
+
+        self._runs.change_marks(changed)
         return RedirectResponse(f"/?target={quote(run.target, safe='')}", 303)
 
     @answering
@@ -131,7 +136,7 @@ class Pages:
             return self._all_targets(request)
         runs = [run for run in listing.runs if run.target == target]
         if not runs:
-            raise AbsentError(f"{target}: no run of this target is stored in {self._runs.folder}")
+            raise AbsentError(f"{target}: no run of this target is stored in {self._runs.name}")
         series = self._runs.history(target)
         return as_page(
             "target.html.j2",
@@ -147,13 +152,22 @@ class Pages:
         listed = listing.find_targets(q, number_of(request))
         return as_page(
             "targets.html.j2",
-            folder=self._runs.folder,
+            folder=self._runs.name,
             q=q,
             found=listed,
             num_targets=listing.num_targets,
             rows=[(run, listing.longest_trend(run.target)) for run in listed.runs],
             address=Addresses("/targets", {"q": q}),
         )
+
+    @answering
+    def guard(self, _request: Request) -> Response:
+        """`/guard`: what the guard recorded from commit to commit."""
+        if not any(run.kind == RECORD for run in self._runs.listing().runs):
+            raise AbsentError(
+                f"no commit is recorded in {self._runs.name}; pyrometer guard record makes the first one"
+            )
+        return as_report(self._runs.guard_page(), {})
 
     @answering
     def files(self, request: Request) -> Response:
@@ -167,8 +181,13 @@ class Pages:
         run, name = self._known(request.path_params["run_id"]), request.path_params["name"]
         if all(file.name != name for file in self._runs.run(run.id).artifacts):
             raise AbsentError(f"run {run.id} has no file {name!r}")
-        path = self._runs.file(run.id, name)
-        return FileResponse(path, media_type="application/octet-stream", filename=path.name)
+        parts, saved_as = (
+            self._runs.file(run.id, name),
+            f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        )
+        return StreamingResponse(
+            parts, media_type="application/octet-stream", headers={"content-disposition": saved_as}
+        )
 
     @answering
     def running(self, request: Request) -> Response:
@@ -201,7 +220,7 @@ class Pages:
     def _known(self, run_id: str) -> RunSummary:
         run = self._runs.listing().by_id.get(run_id)
         if run is None:
-            raise AbsentError(f"{run_id}: no such run in {self._runs.folder}")
+            raise AbsentError(f"{run_id}: no such run in {self._runs.name}")
         return run
 
     def _stored(self, running: Running) -> RunSummary | None:

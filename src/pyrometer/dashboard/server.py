@@ -7,7 +7,6 @@ import contextlib
 import secrets
 import socket
 from collections.abc import Callable
-from pathlib import Path
 
 import uvicorn
 
@@ -15,6 +14,7 @@ from pyrometer.dashboard.access import is_loopback, names_of
 from pyrometer.dashboard.app import make_app
 from pyrometer.errors import InputError, UsageError
 from pyrometer.quantity import Seconds
+from pyrometer.store.place import Location
 
 TOKEN_BYTES = 32
 FAREWELL_S: Seconds = 3.0
@@ -25,7 +25,7 @@ class Dashboard:
     """A server of one store, bound to its address; it answers from `serve` on.
 
     Args:
-        folder: of the store.
+        location: of the store: a folder, or `postgresql://…`.
         host: the address to listen on.
         port: 0 for any that is free.
         allow_remote: whether other machines may reach it.
@@ -36,7 +36,7 @@ class Dashboard:
     """
 
     def __init__(
-        self, folder: Path, *, host: str = "127.0.0.1", port: int = 0, allow_remote: bool = False
+        self, location: Location, *, host: str = "127.0.0.1", port: int = 0, allow_remote: bool = False
     ) -> None:
         if not allow_remote and not is_loopback(host):
             raise UsageError(
@@ -46,7 +46,7 @@ class Dashboard:
         self._socket = _bound(host, port)
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         app = make_app(
-            folder, token=self.token, names=names_of(host), is_ending=lambda: self._server.should_exit
+            location, token=self.token, names=names_of(host), is_ending=lambda: self._server.should_exit
         )
         self._server = uvicorn.Server(
             uvicorn.Config(

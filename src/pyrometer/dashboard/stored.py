@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -19,11 +19,13 @@ from pyrometer.errors import InputError, StoreError
 from pyrometer.report.attaching import MOST_PAST, stored_attachments
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.comparing import compare_stored
-from pyrometer.report.documents import CompareDocument, Document
+from pyrometer.report.documents import CompareDocument, Document, GuardHistoryDocument
+from pyrometer.report.guarding import history_document
 from pyrometer.report.history import past_runs
 from pyrometer.report.html import page, render_document
 from pyrometer.report.kinds import read_document
-from pyrometer.store.marks import Marks, read_marks
+from pyrometer.store.marks import Marks
+from pyrometer.store.place import Location
 from pyrometer.store.run import DamagedRunError, Run, RunSummary
 from pyrometer.store.running import Running, list_running
 from pyrometer.store.store import Store
@@ -60,16 +62,16 @@ def machine_words(environment: Mapping[str, Any]) -> str:
 class StoredRuns:
     """One store, as the dashboard reads it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._index = Index(folder)
+    def __init__(self, location: Location) -> None:
+        self._index = Index(location)
         self._pages: Kept[tuple[str, ...], str] = Kept(MOST_PAGES)
         self._measured: Kept[str, Run] = Kept(MOST_MEASURED)
         self._seen: Kept[str, Seen] = Kept(MOST_SEEN)
 
     @property
-    def folder(self) -> Path:
-        """Where it lies."""
-        return self._index.folder
+    def name(self) -> str:
+        """Where it lies, as it may be read by anyone."""
+        return self._index.name
 
     def listing(self) -> Listing:
         """The summaries of all runs.
@@ -103,7 +105,16 @@ class StoredRuns:
         Raises:
             StoreError: they cannot be read.
         """
-        return read_marks(self.folder)
+        store = self._index.store()
+        return Marks() if store is None else store.marks()
+
+    def change_marks(self, change: Callable[[Marks], Marks]) -> Marks:
+        """Change notes and baselines.
+
+        Raises:
+            StoreError: they cannot be read or written.
+        """
+        return self._store().change_marks(change)
 
     def seen(self, run_id: str) -> Seen:
         """What a list shows of a run beside its summary; nothing of one that is damaged."""
@@ -138,7 +149,7 @@ class StoredRuns:
 
     def running(self) -> list[Running]:
         """The runs that are going on, the newest first."""
-        return list_running(self.folder)
+        return list_running(self._index.folder)
 
     def run(self, run_id: str) -> Run:
         """A run with its document.
@@ -192,6 +203,22 @@ class StoredRuns:
                 newest.setdefault(run.kind, run)
         return [self._series(run) for run in newest.values()]
 
+    def guard(self) -> GuardHistoryDocument:
+        """The history of the suite that the guard recorded.
+
+        Raises:
+            InputError: no commit is recorded.
+            StoreError: the store cannot be read.
+        """
+        return history_document(self._store())
+
+    def guard_page(self) -> str:
+        """The page of it, made anew when a run is stored or deleted, or a change accepted."""
+        newest = self.listing().runs[0].id if self.listing().runs else ""
+        accepted = sorted(self.marks().accepted)
+        key = ("guard", newest, str(len(self.listing().runs)), *accepted)
+        return self._pages.get(key, lambda: page(self.guard()))
+
     def document(self, run_id: str) -> Document:
         """The document of a run.
 
@@ -202,23 +229,27 @@ class StoredRuns:
         run = self.run(run_id)
         return read_document(run.kind, run.document)
 
-    def file(self, run_id: str, name: str) -> Path:
-        """A file that is kept with a run.
+    def file(self, run_id: str, name: str) -> Iterator[bytes]:
+        """A file that is kept with a run, piece by piece.
 
         Raises:
-            InputError: the run has no such file, or it lies elsewhere than the files of that run do.
+            InputError: the run has no such file, or it is missing.
             StoreError: the store cannot be read.
         """
         store = self._store()
-        path = store.artifact_path(store.load(run_id), name).resolve()
-        if path.parent != (self.folder / "artifacts" / run_id).resolve() or not path.is_file():
-            raise InputError(f"{name}: the file of run {run_id} is missing; the store names it all the same")
-        return path
+        parts = store.file_parts(store.load(run_id), name)
+        try:
+            first = next(parts, b"")
+        except OSError as error:
+            raise InputError(
+                f"{name}: the file of run {run_id} is missing; the store names it all the same"
+            ) from error
+        return chain([first], parts)
 
     def _store(self) -> Store:
         store = self._index.store()
         if store is None:
-            raise StoreError(f"{self.folder}: no runs are stored here")
+            raise StoreError(f"{self.name}: no runs are stored here")
         return store
 
     def _compared(self, a: str, b: str) -> tuple[CompareDocument, Attachments]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyrometer.guard.gate import GuardReport
 from pyrometer.hardware.environment import Environment
 from pyrometer.record import from_dict, to_dict
+from pyrometer.store.place import Location
 from pyrometer.store.run import Run
 from pyrometer.store.saving import save_result
 
@@ -14,7 +13,7 @@ KIND = "guard"
 
 
 def save_guard(
-    report: GuardReport, location: str | Path, *, environment: Environment, command: list[str]
+    report: GuardReport, location: Location, *, environment: Environment, command: list[str]
 ) -> Run:
     """Store the report of a job.
 
@@ -28,10 +27,9 @@ def save_guard(
         StoreError: the store cannot be opened or written.
     """
     target = report.head.ref if report.head else ""
-    _, run = save_result(
+    return save_result(
         location, to_dict(report), kind=KIND, target=target, environment=environment, command=command
-    )
-    return run
+    ).run
 
 
 def guard_report_of(run: Run) -> GuardReport:

@@ -13,6 +13,7 @@ from pyrometer.report.documents import CheckDocument
 from pyrometer.rules.diagnose import calling_file
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.settings import RuleSettings
+from pyrometer.store.place import local_folder
 from pyrometer.verbs.documents import StoreChoice, location_of, stored, told
 
 FEWEST_SKIPPED, MOST_SKIPPED = 3, 50
@@ -72,7 +73,7 @@ class ObservedSteps:
         """
         middle = MOST_SKIPPED if num_steps is None else num_steps // 2
         skip = max(FEWEST_SKIPPED, min(MOST_SKIPPED, middle)) if self._skip is None else self._skip
-        peaks = None if self._store is None else self._store / "peaks"
+        peaks = None if self._store is None else local_folder(self._store) / "peaks"
         self.stop()
         self.document = None
         self._running = RunningSteps(self._name, skip=skip, options=ObserveOptions(peaks_folder=peaks))

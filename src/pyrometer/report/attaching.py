@@ -67,7 +67,7 @@ def _kept(store: Store, run: Run) -> Attachments:
     if not names:
         return Attachments()
     try:
-        return unpack(store.artifact_path(run, names.pop()).read_bytes())
+        return unpack(store.read_file(run, names.pop()))
     except (InputError, OSError) as error:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         return Attachments(missing=f"Timelines and other drawings of this run are missing: {why}.")

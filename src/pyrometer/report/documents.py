@@ -14,6 +14,7 @@ from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.guard.gate import Gate, GuardReport, Missed, Revision
+from pyrometer.guard.history.history import History
 from pyrometer.hardware.environment import Environment
 from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
@@ -225,6 +226,17 @@ class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):
 
     target: Annotated[str, doc("what was compared with itself")]
     calibration: Calibration
+
+
+class GuardHistoryDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer guard history --json`."""
+
+    target: Annotated[str, doc("the newest recorded commit")]
+    environment: Annotated[Environment | None, doc("of the machine that recorded")] = None
+    history: History
+    num_elsewhere: Annotated[
+        int, doc("recorded jobs of other machines or settings, which count for nothing")
+    ] = 0
 
 
 class EnvironmentDocument(Document, frozen=True, kw_only=True):

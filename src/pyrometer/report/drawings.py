@@ -29,6 +29,7 @@ from pyrometer.report.charts.steps import steps_chart
 from pyrometer.report.charts.strip import steady_strip, warmup_strip
 from pyrometer.report.charts.svg import tag
 from pyrometer.report.charts.tree import boxes
+from pyrometer.report.charts.trend import trend
 from pyrometer.report.charts.trials import trial_strip
 from pyrometer.report.charts.windows import window_line
 from pyrometer.report.facts import trace_words
@@ -96,6 +97,7 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "roofline": _roofline,
     "strips": _strips,
     "tree": _tree,
+    "trend": trend,
     "trials": trial_strip,
     "windows": _windows,
 })  # fmt: skip

@@ -1,1 +1,1 @@
-"""Where runs are kept: SQLite by default, any SQLAlchemy URL for a team."""
+"""Where runs are kept: SQLite by default, PostgreSQL for a team."""

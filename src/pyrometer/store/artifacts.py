@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -58,9 +58,7 @@ def write_artifacts(root: Path, run_id: str, contents: Mapping[str, bytes | Path
         InputError: a name that is not a plain file name.
         OSError: they could not be written; nothing is left behind then.
     """
-    for name in contents:
-        if name != Path(name).name or name in {"", ".."}:
-            raise InputError(f"artifact {name!r}: legal is a plain file name, such as report.html")
+    require_plain_names(contents)
     if not contents:
         return []
     partial, final = root / f".{run_id}.partial", root / run_id
@@ -77,6 +75,28 @@ def write_artifacts(root: Path, run_id: str, contents: Mapping[str, bytes | Path
         raise
     sync_folder(root)
     return written
+
+
+def require_plain_names(names: Iterable[str]) -> None:
+    """Refuse names that would lead out of the folder of a run.
+
+    Raises:
+        InputError: a name that is not a plain file name.
+    """
+    for name in names:
+        if name != Path(name).name or name in {"", ".."}:
+            raise InputError(f"artifact {name!r}: legal is a plain file name, such as report.html")
+
+
+def read_file(path: Path) -> Iterator[bytes]:
+    """A file, piece by piece.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk
 
 
 def artifact_bytes(root: Path, folder: str) -> int:

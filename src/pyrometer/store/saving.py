@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyrometer.record import Record, to_dict
 from pyrometer.redaction import redacted
 from pyrometer.store.commit import read_commit
+from pyrometer.store.failure import UnreachableError
+from pyrometer.store.place import Location, is_server
 from pyrometer.store.run import Run, new_run
+from pyrometer.store.spool import keep_for_later, send_kept
 from pyrometer.store.store import Store
 
 
+class Saved(NamedTuple):
+    """A run that will not be lost."""
+
+    run: Run
+    store: Store | None
+    """`None` where it waits for its server."""
+
+    notes: list[str]
+    """What else happened, in a line each."""
+
+
 def save_result(
-    location: str | Path,
+    location: Location,
     document: dict[str, Any],
     *,
     kind: str,
@@ -23,8 +37,10 @@ def save_result(
     environment: Record,
     command: list[str],
     artifacts: Mapping[str, bytes | Path] | None = None,
-) -> tuple[Store, Run]:
+) -> Saved:
     """Save a document without its secrets, with the commit of the working directory and the time.
+
+    Where a server does not answer, the run is kept on this machine, and the next command that reaches the server stores it.
 
     Args:
         location: folder of the store, or its address.
@@ -47,5 +63,14 @@ def save_result(
         commit=read_commit(Path.cwd()),
         now=datetime.now(UTC),
     )
-    store = Store.open(location)
-    return store, store.save(run, artifacts)
+    try:
+        store = Store.open(location)
+        notes = send_kept(location, store)
+        return Saved(store.save(run, artifacts), store, notes)
+    except UnreachableError as error:
+        if not is_server(location):
+            raise
+        kept = keep_for_later(location, run, artifacts or {})
+        return Saved(
+            run, None, [f"{error}; the run is kept in {kept}, and the next command that gets there stores it"]
+        )

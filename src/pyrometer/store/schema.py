@@ -11,6 +11,8 @@ from sqlalchemy import (
     Float,
     ForeignKey,
     Index,
+    Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -23,7 +25,7 @@ from pyrometer.errors import StoreError
 
 # Every revision in `migrations/versions`, oldest first. Known here too, so that a store that is up to date is
 # opened without importing alembic, which takes longer than the listing itself.
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 
 metadata = MetaData()
 
@@ -56,6 +58,25 @@ artifacts = Table(
     Column("path", Text, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
+)
+
+# Files and marks of stores on a server; a folder keeps them as files.
+server_metadata = MetaData()
+
+blobs = Table(
+    "blobs",
+    server_metadata,
+    Column("run_id", String(40), primary_key=True),
+    Column("name", String(255), primary_key=True),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
+marks = Table(
+    "marks",
+    server_metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("content", Text, nullable=False),
 )
 
 _version = Table("alembic_version", MetaData(), Column("version_num", String(32)))

@@ -1,4 +1,4 @@
-"""Where runs are kept: a folder with a database of runs and, beside it, the files that belong to them.
+"""Where runs are kept: a database of runs and the files that belong to them, in a folder or on a PostgreSQL server.
 
 ::
 
@@ -6,6 +6,9 @@
       .gitignore              *
       runs.db                 SQLite, write-ahead log
       artifacts/<run id>/…    reports and other files
+      marks.json              notes and baselines
+
+On a server all of it is in tables, and a folder `.pyrometer` keeps what concerns one machine alone.
 
 A run that `save` returned survives a kill and a power loss, with its files. A writer that is killed earlier leaves
 at most files that belong to no run, which `prune` removes.
@@ -14,72 +17,87 @@ at most files that belong to no run, which `prune` removes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Engine, RowMapping, Text, bindparam, cast, delete, func, insert, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import RowMapping, Text, bindparam, cast, delete, func, insert, select
 
 from pyrometer.errors import InputError, StoreError
 from pyrometer.quantity import Seconds
-from pyrometer.record import from_dict, to_dict
+from pyrometer.record import from_dict, from_json, to_dict, to_json
 from pyrometer.store import schema
-from pyrometer.store.artifacts import (
-    artifact_bytes,
-    find_orphans,
-    remove_artifacts,
-    sync_folder,
-    write_artifacts,
-)
-from pyrometer.store.failure import store_errors
+from pyrometer.store.backend import Backend, Contents, Signature
+from pyrometer.store.folder import FolderBackend
+from pyrometer.store.marks import Marks
+from pyrometer.store.place import Location, is_server, shown
 from pyrometer.store.run import DamagedRunError, Pruned, Run, RunSummary, created_at
-from pyrometer.store.sqlite import sqlite_engine
 from pyrometer.store.upgrade import upgraded
 
 WAIT_S = 60.0
-_ORPHAN_AGE_S = 3600.0
 _AT_ONCE = 500  # variables that a statement of the oldest SQLite takes, and to spare
 _NEWEST_FIRST = schema.runs.c.number.desc()
+_name = attrgetter("name")
 _SUMMARY = [schema.runs.c[field] for field in RunSummary.__struct_fields__]
 
 
 class Store:
-    """Runs in one folder; any number of processes may use it at the same time."""
+    """Runs in one place; any number of processes may use it at the same time."""
 
-    def __init__(self, folder: Path, engine: Engine) -> None:
-        self.folder = folder
-        self._engine = engine
-        self._writer = engine.execution_options(writes=True)
-        self._artifacts = folder / "artifacts"
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._engine = backend.engine
+        self._errors = backend.errors
+
+    @property
+    def name(self) -> str:
+        """The folder, or the address without its password."""
+        return self._backend.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the store; of one on a server, that of what stays on this machine."""
+        return self._backend.local
 
     @classmethod
-    def open(cls, location: Path | str, *, create: bool = True, wait_s: Seconds = WAIT_S) -> Store:
-        """Open the store in a folder; make it if it is missing, bring it up to date if it is older.
+    def open(cls, location: Location, *, create: bool = True, wait_s: Seconds = WAIT_S) -> Store:
+        """Open a store; make it if it is missing, bring it up to date if it is older.
 
         Args:
-            location: the folder.
+            location: a folder, or `postgresql://user@host/database`.
             create: whether to make a missing store.
             wait_s: how long to wait for other writers.
 
         Raises:
             StoreError: it is missing, unreadable, of a newer version, or kept locked.
         """
-        if "://" in str(location):
-            scheme = str(location).partition("://")[0]
-            raise StoreError(f"{scheme}://…: a store is a folder; pass --store DIR")
-        folder = Path(location).absolute()
-        database = folder / "runs.db"
-        with store_errors(database):
-            if not database.exists():
+        store = cls.open_if_there(location, create=create, wait_s=wait_s)
+        if store is None:
+            where = shown(location) if is_server(location) else Path(location).absolute()
+            raise StoreError(
+                f"{where}: no runs are stored here; pass --store DIR, or make one with pyrometer bench"
+            )
+        return store
+
+    @classmethod
+    def open_if_there(
+        cls, location: Location, *, create: bool = False, wait_s: Seconds = WAIT_S
+    ) -> Store | None:
+        """The same; `None` where nothing was ever stored and nothing is to be made.
+
+        Raises:
+            StoreError: it is unreadable, of a newer version, or kept locked.
+        """
+        backend = _backend(location, wait_s)
+        with backend.errors():
+            if backend.is_empty():
                 if not create:
-                    raise StoreError(
-                        f"{folder}: no runs are stored here; pass --store DIR, or make one with pyrometer bench"
-                    )
-                _make_folder(folder)
-            store = cls(folder, sqlite_engine(database, wait_s=wait_s))
+                    return None
+                backend.prepare()
+            store = cls(backend)
             store._bring_up_to_date()
         return store
 
@@ -89,13 +107,13 @@ class Store:
                 if schema.is_current(connection):
                     return
             # Whoever comes second waits for the lock here, and finds the work done.
-            with self._writer.begin() as connection:
+            with self._backend.writing() as connection:
                 schema.upgrade(connection)
         except StoreError as error:
-            raise StoreError(f"{self.folder}: {error}") from None
-        sync_folder(self.folder)
+            raise StoreError(f"{self.name}: {error}") from None
+        self._backend.settle()
 
-    def save(self, run: Run, artifacts: Mapping[str, bytes | Path] | None = None) -> Run:
+    def save(self, run: Run, artifacts: Contents | None = None) -> Run:
         """Store a run and its files; they are on the disk when this returns.
 
         Args:
@@ -108,22 +126,14 @@ class Store:
         Raises:
             StoreError: it could not be written; nothing of it is stored then.
         """
-        with store_errors(self._artifacts):
-            run = msgspec.structs.replace(
-                run, artifacts=write_artifacts(self._artifacts, run.id, artifacts or {})
-            )
-        with store_errors(self.folder / "runs.db"):
-            try:
-                with self._writer.begin() as connection:  # no other writer until it ends
-                    last = connection.scalar(select(func.max(schema.runs.c.number))) or 0
-                    run = msgspec.structs.replace(run, number=last + 1)
-                    connection.execute(insert(schema.runs), _row(run))
-                    for artifact in run.artifacts:
-                        connection.execute(insert(schema.artifacts), {"run_id": run.id, **to_dict(artifact)})
-            except DBAPIError:
-                if run.artifacts:
-                    remove_artifacts(self._artifacts, run.id)
-                raise
+        with self._errors(), self._backend.saving(run.id, artifacts or {}) as (connection, written):
+            last = (
+                connection.scalar(select(func.max(schema.runs.c.number))) or 0
+            )  # no other writer until it ends
+            run = msgspec.structs.replace(run, artifacts=sorted(written, key=_name), number=last + 1)
+            connection.execute(insert(schema.runs), _row(run))
+            for artifact in run.artifacts:
+                connection.execute(insert(schema.artifacts), {"run_id": run.id, **to_dict(artifact)})
         return run
 
     def load(self, reference: str) -> Run:
@@ -139,24 +149,26 @@ class Store:
             query = newest.limit(1)
         else:
             query = newest.where(columns.id.startswith(reference, autoescape=True)).limit(6)
-        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+        with self._errors(), self._engine.begin() as connection:
             found = connection.scalars(query).all() if reference else []
             if not found:
-                raise InputError(f"{reference!r}: no such run in {self.folder}; pyrometer runs lists them")
+                raise InputError(f"{reference!r}: no such run in {self.name}; pyrometer runs lists them")
             if len(found) > 1:
                 some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
                 raise InputError(f"{reference!r}: several runs begin like this: {some}; give more of the id")
             row = connection.execute(select(schema.runs).where(columns.id == found[0])).mappings().one()
             files = select(schema.artifacts).where(schema.artifacts.c.run_id == found[0])
-            artifacts = [_plain(file) for file in connection.execute(files).mappings()]
+            kept = [_plain(file) for file in connection.execute(files).mappings()]
         plain = _plain(row)
         if not _is_as_saved(plain, plain.pop("sha256")):
             raise DamagedRunError(
-                f"{self.folder / 'runs.db'}: run {found[0]} is damaged: it is not what was saved; take the file from a "
-                "backup, or measure again; other runs can be read"
+                f"{self._backend.where}: run {found[0]} is damaged: it is not what was saved; take it from a backup, or measure again; "
+                "other runs can be read"
             )
         document = upgraded(plain["kind"], plain["document"])
-        return from_dict(Run, {**plain, "document": document, "artifacts": artifacts})
+        return from_dict(
+            Run, {**plain, "document": document, "artifacts": sorted(kept, key=itemgetter("name"))}
+        )
 
     def runs(
         self, *, kind: str | None = None, name: str | None = None, limit: int | None = None
@@ -173,18 +185,18 @@ class Store:
             query = query.where(schema.runs.c.kind == kind)
         if name is not None:
             query = query.where(schema.runs.c.target.contains(name, autoescape=True))
-        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+        with self._errors(), self._engine.begin() as connection:
             return [msgspec.convert(_plain(row), RunSummary) for row in connection.execute(query).mappings()]
 
     def ids(self) -> list[str]:
         """The id of every run, in no order; documents are left unread, so that it is quick for any number of runs."""
-        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+        with self._errors(), self._engine.begin() as connection:
             return list(connection.scalars(select(schema.runs.c.id)))
 
     def summaries(self, run_ids: Iterable[str]) -> list[RunSummary]:
         """The summaries of these runs, in no order; ids that are not stored are passed over."""
         wanted, found = list(run_ids), []
-        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+        with self._errors(), self._engine.begin() as connection:
             for start in range(0, len(wanted), _AT_ONCE):
                 chunk = schema.runs.c.id.in_(wanted[start : start + _AT_ONCE])
                 rows = connection.execute(select(*_SUMMARY).where(chunk)).mappings()
@@ -200,24 +212,70 @@ class Store:
         """
         wanted, found = list(run_ids), set()
         written = msgspec.json.encode({"code": code}).decode().strip("{}")
-        holds = func.instr(cast(schema.runs.c.document, Text), written) > 0
-        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+        holds = cast(schema.runs.c.document, Text).contains(written, autoescape=True)
+        with self._errors(), self._engine.begin() as connection:
             for start in range(0, len(wanted), _AT_ONCE):
                 chunk = schema.runs.c.id.in_(wanted[start : start + _AT_ONCE])
                 found |= set(connection.scalars(select(schema.runs.c.id).where(chunk, holds)))
         return found
 
-    def artifact_path(self, run: Run, name: str) -> Path:
-        """Where a file of a run lies.
+    def file_parts(self, run: Run, name: str) -> Iterator[bytes]:
+        """A file of a run, piece by piece.
 
         Raises:
             InputError: the run has no such file.
+            OSError: the file cannot be read.
+            StoreError: the server cannot be asked for it.
         """
-        for artifact in run.artifacts:
-            if artifact.name == name:
-                return self.folder / artifact.path
-        names = ", ".join(artifact.name for artifact in run.artifacts) or "none"
-        raise InputError(f"run {run.id} has no file {name!r}; it has: {names}")
+        if all(artifact.name != name for artifact in run.artifacts):
+            names = ", ".join(artifact.name for artifact in run.artifacts) or "none"
+            raise InputError(f"run {run.id} has no file {name!r}; it has: {names}")
+        return self._backend.read(run.id, name)
+
+    def read_file(self, run: Run, name: str) -> bytes:
+        """A file of a run; raises as `file_parts` does."""
+        return b"".join(self.file_parts(run, name))
+
+    def marks(self) -> Marks:
+        """Notes and baselines.
+
+        Raises:
+            StoreError: they cannot be read.
+        """
+        return self._marks(self._backend.read_marks())
+
+    def change_marks(self, change: Callable[[Marks], Marks]) -> Marks:
+        """Change notes and baselines, and nothing that another process changes at the same time.
+
+        Raises:
+            StoreError: they cannot be read or written.
+        """
+        made = Marks()
+
+        def changed(content: bytes | None) -> bytes:
+            nonlocal made
+            made = change(self._marks(content))
+            return to_json(made)
+
+        self._backend.change_marks(changed)
+        return made
+
+    def _marks(self, content: bytes | None) -> Marks:
+        try:
+            return Marks() if content is None else from_json(Marks, content)
+        except (InputError, msgspec.DecodeError) as error:
+            raise StoreError(
+                f"{self.name}: its notes cannot be read ({error}); move marks.json, or the row of the table marks, away to go on "
+                "without them"
+            ) from error
+
+    def signature(self) -> Signature:
+        """Changes whenever a run is stored or deleted.
+
+        Raises:
+            StoreError: the server cannot be asked.
+        """
+        return self._backend.signature()
 
     def delete(self, run_ids: list[str]) -> None:
         """Delete runs with their files; ids that are not stored are passed over.
@@ -227,13 +285,13 @@ class Store:
         """
         files, runs = schema.artifacts, schema.runs
         doomed = [{"doomed": run_id} for run_id in run_ids]
-        with store_errors(self.folder / "runs.db"):
+        with self._errors():
             if doomed:
-                with self._writer.begin() as connection:
+                with self._backend.writing() as connection:
+                    self._backend.forget(connection, run_ids)
                     connection.execute(delete(files).where(files.c.run_id == bindparam("doomed")), doomed)
                     connection.execute(delete(runs).where(runs.c.id == bindparam("doomed")), doomed)
-            for run_id in run_ids:
-                remove_artifacts(self._artifacts, run_id)
+            self._backend.remove(run_ids)
 
     def prune(
         self, *, keep: int | None = None, older_than_s: Seconds | None = None, dry_run: bool = False
@@ -252,26 +310,20 @@ class Store:
         doomed = [] if keep is None and older_than_s is None else everything[keep or 0 :]
         if older_than_s is not None:
             doomed = [run for run in doomed if (now - created_at(run)).total_seconds() >= older_than_s]
-        with store_errors(self._artifacts):
-            orphans = find_orphans(
-                self._artifacts, {run.id for run in everything}, older_than_s=_ORPHAN_AGE_S
-            )
-            folders = [*(run.id for run in doomed), *orphans]
-            freed_bytes = sum(artifact_bytes(self._artifacts, folder) for folder in folders)
-            if not dry_run:
-                self.delete([run.id for run in doomed])
-                for orphan in orphans:
-                    remove_artifacts(self._artifacts, orphan)
+        orphans = self._backend.orphans({run.id for run in everything})
+        freed_bytes = self._backend.size_bytes([*(run.id for run in doomed), *orphans])
+        if not dry_run:
+            self.delete([run.id for run in doomed])
+            self._backend.remove(orphans)
         return Pruned(runs=doomed, orphans=orphans, freed_bytes=freed_bytes)
 
 
-def _make_folder(folder: Path) -> None:
-    made = not folder.exists()
-    (folder / "artifacts").mkdir(parents=True, exist_ok=True)
-    if made:  # in a folder that was there before, the user decides what git sees
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-    sync_folder(folder)
-    sync_folder(folder.parent)
+def _backend(location: Location, wait_s: Seconds) -> Backend:
+    if is_server(location):
+        from pyrometer.store.server import ServerBackend
+
+        return ServerBackend(str(location), wait_s=wait_s)
+    return FolderBackend(Path(location).absolute(), wait_s=wait_s)
 
 
 def _row(run: Run) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyrometer.bench.comparison.verdict import Verdict, sentence
@@ -15,7 +16,7 @@ def headline(document: dict[str, Any]) -> str:
     """The result in one line.
 
     Where the program failed, else a verdict, the median step with its interval, what a machine can tell apart, what bounds a trace, the peak of memory,
-    the graphs of a compilation, the best configuration, or the score of an audit; else nothing.
+    the graphs of a compilation, the best configuration, the score of an audit, or what a guard decided; else nothing.
 
     >>> headline({"evidence": {"measurement": {"median_s": 0.002, "ci_low_s": 0.0019, "ci_high_s": 0.0022}}})
     '2.00 ms (1.90 ms–2.20 ms)'
@@ -25,6 +26,8 @@ def headline(document: dict[str, Any]) -> str:
     '3.50 s (1 sample)'
     >>> headline({"diagnosis": {"audit": {"score": 68.75}}})
     'score 69 of 100'
+    >>> headline({"gates": [{"outcome": "regressed"}, {"outcome": "unchanged"}]})
+    '1 regressed'
     >>> headline({"evidence": {"measurement": {"median_s": 0.002, "failure": "step 3 raised ValueError: bad sample (train.py:40)"}}})
     'failed in step 3: ValueError (train.py:40)'
     """
@@ -32,12 +35,12 @@ def headline(document: dict[str, Any]) -> str:
     failed = _failure(document, evidence)
     if failed is not None:
         return failure.headline(failed)
-    if document.get("verdict"):
-        return _verdict(document["verdict"])
-    if document.get("calibration"):
-        return _calibration(document["calibration"])
-    if document.get("matrix"):
-        return _matrix(document["matrix"])
+    parts: dict[str, Callable[[Any], str]] = {
+        "verdict": _verdict, "gates": _gates, "calibration": _calibration, "matrix": _matrix,
+    }  # fmt: skip
+    part = next((name for name in parts if document.get(name)), None)
+    if part is not None:
+        return parts[part](document[part])
     audit = (document.get("diagnosis") or {}).get("audit")
     if audit is not None:
         return f"score {audit['score']:.0f} of 100" if audit.get("score") is not None else ""
@@ -89,6 +92,16 @@ def _verdict(plain: dict[str, Any]) -> str:
         return sentence(from_dict(Verdict, plain))
     except InputError:
         return str(plain.get("outcome", ""))  # a verdict of another version
+
+
+def _gates(plain: list[dict[str, Any]]) -> str:
+    outcomes = [gate.get("outcome") for gate in plain]
+    told = [
+        f"{outcomes.count(outcome)} {outcome}"
+        for outcome in ("regressed", "improved", "undecided")
+        if outcome in outcomes
+    ]
+    return ", ".join(told) or "nothing changed"
 
 
 def _calibration(plain: dict[str, Any]) -> str:

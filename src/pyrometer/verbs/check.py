@@ -17,6 +17,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.report.documents import AuditDocument, CheckDocument
 from pyrometer.rules.diagnose import calling_file
 from pyrometer.rules.settings import RuleSettings
+from pyrometer.store.place import Location, local_folder
 from pyrometer.verbs.documents import StoreChoice, location_of, stored, told
 from pyrometer.workload.given import workload_of
 from pyrometer.workload.loading import load_workload
@@ -94,9 +95,9 @@ def audit(
 
 
 def _options(
-    budget_s: Seconds, store: Path | None, progress: Progress | None, *, compiling: bool = False
+    budget_s: Seconds, store: Location | None, progress: Progress | None, *, compiling: bool = False
 ) -> ObserveOptions:
-    peaks = None if store is None else store / "peaks"
+    peaks = None if store is None else local_folder(store) / "peaks"
     return ObserveOptions(
         budget_s=budget_s, peaks_folder=peaks, compiling=compiling, progress=progress or silent
     )

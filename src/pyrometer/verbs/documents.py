@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -19,26 +20,27 @@ from pyrometer.report.kinds import kind_of
 from pyrometer.rules.explain import explain
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.settings import load_settings
+from pyrometer.store.place import Location
 from pyrometer.store.saving import save_result
 
 D = TypeVar("D", bound=EvidenceDocument)
 
 StoreChoice: TypeAlias = str | Path | bool
-"""Folder of the store to keep a result in; `True` is that of the settings, `.pyrometer`, and `False` none."""
+"""Folder of the store to keep a result in, or `postgresql://…`; `True` is that of the settings, `.pyrometer`, and `False` none."""
 
 
-def location_of(store: StoreChoice) -> Path | None:
-    """The folder of the store that is meant.
+def location_of(store: StoreChoice) -> Location | None:
+    """The store that is meant.
 
     Raises:
         InputError: settings that cannot be used.
 
     >>> location_of(False), location_of("runs")
-    (None, PosixPath('runs'))
+    (None, 'runs')
     """
     if isinstance(store, bool):
-        return Path(load_settings(os.environ, Path.cwd()).store) if store else None
-    return Path(store)
+        return load_settings(os.environ, Path.cwd()).store if store else None
+    return store
 
 
 def told(
@@ -65,7 +67,7 @@ def told(
     return document
 
 
-def stored(document: D, store: Path | None) -> D:
+def stored(document: D, store: Location | None) -> D:
     """The document as the run of a store, whose id it knows; where there is no store, as it is.
 
     Raises:
@@ -74,7 +76,7 @@ def stored(document: D, store: Path | None) -> D:
     if store is None or document.environment is None:
         return document
     attachments = document.attachments or Attachments()
-    _, run = save_result(
+    run, _, notes = save_result(
         store,
         to_dict(document),
         kind=kind_of(document),
@@ -83,6 +85,8 @@ def stored(document: D, store: Path | None) -> D:
         command=[],
         artifacts=files_of(redacted(attachments)),
     )
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
     known = msgspec.structs.replace(document, run_id=run.id, created=run.created_at)
     known.draw_with(attachments)
     return known

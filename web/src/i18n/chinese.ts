@@ -30,6 +30,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "Runs of this target": "该目标的各次运行",
   "All runs of this target": "该目标的全部运行记录",
   Targets: "目标",
+  Guard: "性能守护",
   Files: "文件",
   "All runs": "全部运行记录",
   "all targets": "全部目标",

@@ -1,0 +1,248 @@
+"""`pyrometer guard record`, `history`, `accept`, `prune` and `export`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyrometer.cli.pages import page_option, write_page
+from pyrometer.cli.parameters import DURATION
+from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.progress import progress_bar
+from pyrometer.cli.saving import store_option, store_place, tell_notes
+from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.redaction import redacted_argv
+
+if TYPE_CHECKING:
+    from pyrometer.guard.check import GuardOptions
+    from pyrometer.guard.gate import GuardReport
+    from pyrometer.report.documents import GuardHistoryDocument
+    from pyrometer.store.store import Store
+
+
+@click.command()
+@click.argument("commit", default="HEAD")
+@click.option("-k", "select", metavar="WORDS", help="Only benchmarks that these words fit, as in pytest.")
+@click.option("--budget", type=DURATION, help="Begin no further pair after so long.")
+@click.option("--restart", is_flag=True, help="Begin a new history on this machine or with these settings.")
+@store_place
+def record(
+    store_location: str, *, commit: str, select: str | None, budget: float | None, restart: bool
+) -> int:
+    """Measure COMMIT against the commit that was recorded before it, and keep the ratios.
+
+    What is not committed is left out. Exits with 0 when it was recorded, whatever got worse: `guard history` tells; with 3 when base
+    against base alarmed, so that it does not count.
+    """
+    from pyrometer.guard.history.recording import record as record_commit
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.store.store import Store
+
+    options = _options(store_location, select, budget, head=commit)
+    environment = read_environment()
+    store = Store.open_if_there(store_location)
+    with progress_bar() as progress:
+        report = record_commit(Path.cwd(), _with(options, progress), store, environment, restart=restart)
+    code = _ended(report)
+    _keep(store_location, "guard-record", report, environment)
+    return code
+
+
+@click.command()
+@click.option(
+    "--prove", "proves", is_flag=True, help="Measure both ends of what is open, in this repository."
+)
+@click.option("--budget", type=DURATION, help="For each proof: begin no further pair after so long.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@page_option
+@store_place
+def history(
+    store_location: str, *, proves: bool, budget: float | None, as_json: bool, page: Path | None
+) -> int:
+    """Show how the suite did from commit to commit.
+
+    Exits with 1 while a proved regression stands that nobody has accepted.
+    """
+    from pyrometer.report.terminal import view
+    from pyrometer.store.store import Store
+
+    store = Store.open(store_location, create=False)
+    document = read_document(store)
+    if proves:
+        _prove(document, store_location, budget)
+        document = read_document(store)
+    write_page(document, page, store_location=None)
+    if as_json:
+        print_document(document)
+    else:
+        print_view(view(document))
+    return ExitCode.FOUND if document.history.standing else ExitCode.OK
+
+
+@click.command()
+@click.argument("commit")
+@click.option("--reason", help="Why it is fine.")
+@click.option("--withdraw", is_flag=True, help="Take it back.")
+@store_option
+def accept(store: Store, *, commit: str, reason: str | None, withdraw: bool) -> None:
+    """Accept what changed up to COMMIT, the last commit of a change."""
+    from pyrometer.guard.history.stored import accept as accept_change
+
+    if withdraw == (reason is not None):
+        raise UsageError("guard accept needs --reason WORDS, or --withdraw alone")
+    whole = accept_change(store, commit, reason)
+    click.echo(f"{whole[:9]}: {'no longer accepted' if withdraw else f'accepted: {reason}'}")
+
+
+@click.command()
+@click.option(
+    "--keep", type=click.IntRange(min=0), required=True, metavar="N", help="Keep the newest N commits."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted without deleting it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@store_option
+def prune(store: Store, *, keep: int, dry_run: bool, as_json: bool) -> None:
+    """Delete the records of older commits, their proofs, and records of other machines."""
+    from pyrometer.guard.history.stored import prune as prune_history
+    from pyrometer.quantity import counted
+    from pyrometer.record import to_json
+
+    removed = prune_history(store, keep=keep, dry_run=dry_run)
+    if as_json:
+        click.echo(to_json(removed))
+    else:
+        did = "would be deleted" if dry_run else "deleted"
+        click.echo(f"{counted(len(removed.runs), 'job')} {did}; {counted(removed.num_kept, 'commit')} kept")
+
+
+@click.command()
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.csv, FILE.json or FILE.html."
+)
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@store_option
+def export(store: Store, *, output: Path, force: bool) -> None:
+    """Write the history to a file; the extension chooses the format. CSV has a row per benchmark, metric and commit."""
+    from pyrometer.cli.export import write_file
+    from pyrometer.cli.printing import document_json
+    from pyrometer.record import to_dict
+    from pyrometer.report.html import page
+
+    document = read_document(store)
+    written = {
+        ".csv": lambda: _rows(document),
+        ".json": lambda: document_json(to_dict(document)),
+        ".html": lambda: page(document).encode("utf-8", "replace"),
+    }
+    if output.suffix.lower() not in written:
+        raise InputError(
+            f"{output}: the extension {output.suffix!r} names no format; legal are {', '.join(written)}"
+        )
+    write_file(output, written[output.suffix.lower()](), force=force)
+
+
+def read_document(store: Store) -> GuardHistoryDocument:
+    """The history of a store, with the commits of the repository of the working directory where there is one.
+
+    Raises:
+        InputError: no commit is recorded.
+        StoreError: the store cannot be read.
+    """
+    from pyrometer.guard.revisions import repository
+    from pyrometer.report.guarding import history_document
+
+    try:
+        root: Path | None = repository(Path.cwd())
+    except InputError:
+        root = None
+    return history_document(store, root)
+
+
+def _prove(document: GuardHistoryDocument, store_location: str, budget: float | None) -> None:
+    from pyrometer.guard.history.recording import prove
+    from pyrometer.guard.history.stored import require_same_conditions
+    from pyrometer.hardware.environment import read_environment
+
+    environment = read_environment()
+    if document.environment is not None:
+        require_same_conditions(document.environment, environment)
+    for request in document.history.to_prove:
+        span = f"{request.base_sha[:9]}..{request.head_sha[:9]}"
+        with progress_bar() as progress:
+            report = prove(Path.cwd(), _with(_options(store_location, None, budget), progress), request)
+        _keep(store_location, "guard-proof", report, environment)
+        click.echo(f"measured {span}: {_summary(report)}", err=True)
+
+
+def _options(
+    location: str, select: str | None, budget: float | None, head: str | None = None
+) -> GuardOptions:
+    from pyrometer.guard.check import GuardOptions
+    from pyrometer.store.place import local_folder
+
+    journal = local_folder(location).absolute() / "unfinished"
+    return GuardOptions(base="", head=head, select=select, budget_s=budget, journal=journal)
+
+
+def _with(options: GuardOptions, progress: Any) -> GuardOptions:
+    from dataclasses import replace
+
+    return replace(options, progress=progress)
+
+
+def _keep(location: str, kind: str, report: GuardReport, environment: Any) -> None:
+    from pyrometer.record import to_dict
+    from pyrometer.report.documents import GuardDocument
+    from pyrometer.store.saving import save_result
+
+    target = report.head.sha if report.head is not None else ""
+    saved = save_result(
+        location,
+        to_dict(GuardDocument.of(report, environment)),
+        kind=kind,
+        target=target,
+        environment=environment,
+        command=["pyrometer", *redacted_argv(sys.argv[1:])],
+    )
+    tell_notes(saved.notes)
+
+
+def _ended(report: GuardReport) -> int:
+    base, head = (side.sha[:9] if side is not None else "" for side in (report.base, report.head))
+    click.echo(f"recorded {head} against {base}: {_summary(report)}")
+    for miss in report.missed:
+        click.echo(f"note: {miss.benchmark}: {miss.reason}", err=True)
+    if not report.gates:
+        return ExitCode.FAILURE
+    if not report.trusted:
+        click.echo(
+            "not to be trusted: base against base alarmed; record it again when the machine is quieter",
+            err=True,
+        )
+        return ExitCode.UNDECIDED
+    return ExitCode.OK
+
+
+def _summary(report: GuardReport) -> str:
+    counts = {"regressed": 0, "improved": 0, "undecided": 0, "unchanged": 0}
+    for gate in report.gates:
+        counts[gate.outcome] += 1
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "no metric"
+
+
+def _rows(document: GuardHistoryDocument) -> bytes:
+    from pyrometer.guard.history.series import Point
+
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["benchmark", "metric", "kind", *Point.__struct_fields__])
+    for series in document.history.series:
+        for point in series.points:
+            own = [getattr(point, name) for name in Point.__struct_fields__]
+            writer.writerow([series.benchmark, series.metric, series.kind, *own])
+    return text.getvalue().encode()

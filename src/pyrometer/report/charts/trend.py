@@ -1,0 +1,95 @@
+"""Chained ratios from commit to commit, with their band, and where they change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from pyrometer.guard.history.proofs import Change
+from pyrometer.guard.history.series import Series
+from pyrometer.report.charts.scale import Scale, fit
+from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, shape, tag, y_axis
+
+TOP = 14.0
+BOTTOM = 134.0
+FEWEST = 2
+
+
+class Trend(NamedTuple):
+    """A series, and its changes."""
+
+    series: Series
+    changes: Sequence[Change]
+
+
+def times(value: float) -> tuple[float, str]:  # noqa: ARG001 - a Unit
+    """The unit of ratios."""
+    return 1.0, "×"
+
+
+def trend(content: Trend) -> Markup | None:
+    """Draw a series; `None` where it has too few commits."""
+    points = content.series.points
+    if len(points) < FEWEST:
+        return None
+    up = fit(
+        [1.0, *(end for point in points for end in (point.ci_low, point.ci_high))], pad=0.08, log_above=6.0
+    )
+    axis, lines = y_axis(up, times, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
+    across = [index / (len(points) - 1) for index in range(len(points))]
+    low = [(x, point.ci_low) for x, point in zip(across, points, strict=True)]
+    high = [(x, point.ci_high) for x, point in zip(across, points, strict=True)]
+    band = tag("polygon", cls="interval", points=_path([*high, *reversed(low)], up))
+    middle = [(x, point.chained) for x, point in zip(across, points, strict=True)]
+    curve = tag("polyline", cls="series", points=_path(middle, up), vector_effect="non-scaling-stroke")
+    stretched = tag(
+        "svg",
+        band,
+        curve,
+        viewBox=f"0 0 1000 {BOTTOM:g}",
+        preserveAspectRatio="none",
+        width="100%",
+        height=BOTTOM,
+    )
+    one = tag("line", cls="one", x1="0%", x2="100%", y1=_y(up, 1.0), y2=_y(up, 1.0))
+    places = {point.head_sha: x for x, point in zip(across, points, strict=True)}
+    marks = [mark for change in content.changes for mark in _mark(change, places, content, up)]
+    ends = [
+        tag("text", sha[:9], cls="tick", x=at(x), y=BOTTOM + 17, text_anchor=anchor(x))
+        for sha, x in ((points[0].head_sha, 0.0), (points[-1].head_sha, 1.0))
+    ]
+    return chart(_said(content), [*lines, one, stretched, *marks, *ends], BOTTOM + AXIS_HEIGHT, axis)
+
+
+def _mark(change: Change, places: dict[str, float], content: Trend, up: Scale) -> list[Markup]:
+    x = places.get(change.point.head_sha)
+    if x is None:
+        return []
+    value = next(p.chained for p in content.series.points if p.head_sha == change.point.head_sha)
+    tone = "slower" if change.point.is_worse else "faster"
+    filled = (
+        "M0 -6 L5 0 L0 6 L-5 0 Z"
+        if change.state == "proved"
+        else "M0 -6 L5 0 L0 6 L-5 0 Z M0 -3 L-2.5 0 L0 3 L2.5 0 Z"
+    )
+    said = f"{change.point.head_sha[:9]}: {(change.point.ratio - 1) * 100:+.1f} %, {change.state}"
+    line = tag("line", cls="marker", x1=at(x), x2=at(x), y1=TOP, y2=BOTTOM)
+    return [line, shape(f"estimate {tone}", filled, x, _y(up, value), said)]
+
+
+def _path(points: Sequence[tuple[float, float]], up: Scale) -> str:
+    return " ".join(f"{x * 1000:.1f},{_y(up, value):.1f}" for x, value in points)
+
+
+def _y(up: Scale, value: float) -> float:
+    return BOTTOM - up(value) * (BOTTOM - TOP)
+
+
+def _said(content: Trend) -> str:
+    last = content.series.points[-1].chained
+    return (
+        f"{content.series.benchmark}, {content.series.metric}: {len(content.series.points)} commits, "
+        f"{(last - 1) * 100:+.1f} % since the first, {len(content.changes)} changes"
+    )
