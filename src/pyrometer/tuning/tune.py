@@ -146,9 +146,7 @@ def search_recipe(
         return _handed_over(bench, base, search, confirmation, notes)
 
 
-def _advised(
-    source: protocol.Source, budget: Budget, tell: Progress
-) -> tuple[Sequence[Finding], str | None]:
+def _advised(source: protocol.Source, budget: Budget, tell: Progress) -> tuple[Sequence[Finding], str | None]:
     """The findings of a target; a workload that was handed over cannot be diagnosed elsewhere."""
     return ((), None) if source.spec is None else findings_of(source.spec.target(), tell, budget)
 
@@ -222,9 +220,7 @@ class _Baseline:
     environment: Environment
 
     @classmethod
-    def of(
-        cls, bench: _Bench, side: OpenConfiguration, levers: Sequence[str], budget: Budget
-    ) -> _Baseline:
+    def of(cls, bench: _Bench, side: OpenConfiguration, levers: Sequence[str], budget: Budget) -> _Baseline:
         laboratory = bench.laboratory
         measurement = laboratory.measure(side, budget.baseline_s)
         if not measurement.complete:

@@ -110,9 +110,7 @@ class TimedLaboratory:
                 ratio *= LEVERS[choice.lever] ** power
         outcome = "faster" if ratio < 0.98 else "slower" if ratio > 1.02 else "same"
         figures = {"margin": 0.05, "smallest_effect": 0.02, "num_blocks": 8, "elapsed_s": 1.0}
-        return Verdict(
-            outcome=outcome, ratio=ratio, ci_low=ratio, ci_high=ratio, confidence=0.95, **figures
-        )
+        return Verdict(outcome=outcome, ratio=ratio, ci_low=ratio, ci_high=ratio, confidence=0.95, **figures)
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
             measurement = laboratory.measure(baseline, BASELINE_S)
             peak = laboratory.peak_bytes(baseline)
             laboratory.keep_reference(baseline)
+        laboratory.find_ready(recipe.configuration, recipe.ready_files())
         verdict = numerics = None
         if recipe.levers:
             pairs = Pairs(NUM_PAIRS, PAIR_S)

@@ -78,7 +78,9 @@ def confirm(
         begin = pairs.now()
         with _opened(laboratory, recipe, seed) as (baseline, changed):
             opening_s = pairs.now() - begin
-            if number == 0:  # before the steps that are timed: they train the model that the check starts from
+            if (
+                number == 0
+            ):  # before the steps that are timed: they train the model that the check starts from
                 numerics = laboratory.check(changed)
             compared_s = pairs.compared_s(number, opening_s, laboratory.step_s)
             verdicts.append(laboratory.compare(baseline, changed, compared_s, RULE, seed=seed))

@@ -12,6 +12,10 @@ from pyrometer.tuning.levers.lever import Lever
 from pyrometer.tuning.levers.registry import find_lever
 
 
+LATER_CHOICE = 0.3
+"""Of a lever's gain, for each of its choices after the first: the first ones of other levers come before them."""
+
+
 class Prediction(NamedTuple):
     """What findings say of a lever: ratios of new over old time, and the codes of their rules."""
 
@@ -65,5 +69,5 @@ def _promise(name: str, number: int, predicted: Mapping[str, Prediction]) -> tup
     ratio = lever.prior
     if prediction is not None and prediction.low is not None and prediction.high is not None:
         ratio = math.sqrt(max(prediction.low, 1e-3) * max(prediction.high, 1e-3))
-    gain = -math.log(max(ratio, 1e-3)) / lever.minutes
-    return (0 if prediction else 1), -gain, name, number
+    gain = -math.log(max(ratio, 1e-3)) / lever.minutes * LATER_CHOICE**number
+    return (0 if prediction and number == 0 else 1), -gain, name, number

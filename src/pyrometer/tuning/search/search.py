@@ -41,6 +41,9 @@ TYPICAL_S: Seconds = 20.0
 REOPENED = 0.3
 """Of a configuration's price, to open it again: what it compiled or exported is found ready."""
 
+BOTH_OPENED = 1.3
+"""Of the time that one process takes to start, for two at once."""
+
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
 
@@ -168,7 +171,7 @@ class Search:
     def _reserve(self) -> None:
         """Set aside what confirming the best configuration takes."""
         price_s = 0.0 if self._open is None else self._open.price_s
-        pair_s = 2 * self.opening_s + REOPENED * price_s
+        pair_s = BOTH_OPENED * self.opening_s + REOPENED * price_s
         then_s = 0.0 if self.settings.latency_s is None else THEN_S
         self.budget.reserve(self.settings.num_confirmations, pair_s, self.step_s, then_s)
 
@@ -189,6 +192,12 @@ class Search:
             needed = " and ".join(sorted(missing))
             reason = f"has no effect without {needed}, which was not tried before or does not run here"
             return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
+        known = self._executors.get(choice.lever)
+        if known is not None and known.ratio is not None and known.ratio > HOPELESS:
+            reason = (
+                f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
+            )
+            return replace(self._blank(choice, configuration), reason=reason)
         outcome = self._judged(choice, configuration)
         under = self._under(choice)
         if outcome.outcome in {"slower", "no gain", "undecided"} and under is not None and self._has_time:

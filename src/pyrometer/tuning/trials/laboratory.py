@@ -115,6 +115,12 @@ class Laboratory:
         """What the levers of a configuration wrote when it was opened last."""
         return self._files.get(key_of(configuration), {})
 
+    def find_ready(self, configuration: Configuration, files: dict[str, list[Path]]) -> None:
+        """Name what the levers of a configuration wrote elsewhere, for when it is opened."""
+        self._files[key_of(configuration)] = {
+            lever: [str(path) for path in paths] for lever, paths in files.items()
+        }
+
     def survey(self, side: OpenConfiguration, levers: Sequence[str]) -> protocol.Surveyed:
         """Ask which levers may be tried on top of an open configuration."""
         return side.worker.ask(protocol.Survey(levers=list(levers)), protocol.Surveyed, timeout_s=self.open_s)
