@@ -180,7 +180,7 @@ def test_memory_over_the_goal_is_no_gain(tmp_path):
 
 
 def test_when_the_budget_is_spent_the_rest_is_untried(tmp_path):
-    clock = itertools.count(0, 4)
+    clock = itertools.count(0, 8)
     laboratory = KnownLaboratory(by_factor())
     search = run(
         laboratory, DROP, FOLD, LAYOUT, BF16, CAST, tmp_path=tmp_path, now=lambda: next(clock), budget_s=200.0

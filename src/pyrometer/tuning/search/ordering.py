@@ -11,7 +11,6 @@ from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.lever import Lever
 from pyrometer.tuning.levers.registry import find_lever
 
-
 LATER_CHOICE = 0.3
 """Of a lever's gain, for each of its choices after the first: the first ones of other levers come before them."""
 

@@ -41,6 +41,9 @@ TYPICAL_S: Seconds = 20.0
 REOPENED = 0.3
 """Of a configuration's price, to open it again: what it compiled or exported is found ready."""
 
+SLOW_START = 1.5
+"""Times what the baseline took to be opened, which a configuration is given at least."""
+
 BOTH_OPENED = 1.3
 """Of the time that one process takes to start, for two at once."""
 
@@ -162,7 +165,7 @@ class Search:
 
     @property
     def _has_time(self) -> bool:
-        return self.budget.trials_left_s > self.opening_s + SHORTEST_TRIAL_S
+        return self.budget.trials_left_s > SLOW_START * self.opening_s + SHORTEST_TRIAL_S
 
     def _fits(self, choice: LeverChoice) -> bool:
         """Whether applying a lever is expected to end in time."""
@@ -173,7 +176,9 @@ class Search:
         price_s = 0.0 if self._open is None else self._open.price_s
         pair_s = BOTH_OPENED * self.opening_s + REOPENED * price_s
         then_s = 0.0 if self.settings.latency_s is None else THEN_S
-        self.budget.reserve(self.settings.num_confirmations, pair_s, self.step_s, then_s)
+        # As long as there is nothing to confirm, the least will do: what is found late is confirmed more briefly.
+        num_pairs = self.settings.num_confirmations if self.best else 0
+        self.budget.reserve(num_pairs, pair_s, self.step_s, then_s)
 
     def _untried(self, choice: LeverChoice) -> LeverOutcome:
         total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
@@ -285,7 +290,7 @@ class Search:
     @property
     def _open_limit_s(self) -> Seconds:
         left_s = (self.budget.trials_left_s - SHORTEST_TRIAL_S) * OPEN_SHARE
-        return max(min(LATEST_OPEN_S, left_s), self.opening_s)
+        return max(min(LATEST_OPEN_S, left_s), SLOW_START * self.opening_s)
 
     def _weighed(self, blank: LeverOutcome, candidate: OpenConfiguration) -> LeverOutcome:
         """Is it applied, does it compute the same, is it within memory, and is it faster?"""

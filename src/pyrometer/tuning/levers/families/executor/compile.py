@@ -21,7 +21,6 @@ from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
 
-
 SWITCHES = ("freezing", "cpp_wrapper")
 """Parameters that are settings of Inductor of the same name."""
 
