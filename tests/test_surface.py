@@ -20,6 +20,7 @@ from pyrometer.errors import ExitCode, PyrometerError
 PUBLIC = [
     "Calibration",
     "Lever",
+    "compare_runs",
     "Recipe",
     "lever",
     "load_recipe",

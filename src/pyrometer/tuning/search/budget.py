@@ -10,6 +10,7 @@ from pyrometer.quantity import Seconds
 
 PAIR_S: Seconds = 20.0
 SHORTEST_PAIR_S: Seconds = 3.0
+WARMING_S: Seconds = 4.0
 FEWEST_PAIRS = 2
 """Of fresh processes: with one there is no interval."""
 
@@ -85,7 +86,7 @@ class Budget:
             then_s: for what follows the confirmation.
         """
         least_s = FEWEST_PAIRS * (opening_s + shortest_pair_s(step_s))
-        wanted_s = num_pairs * (opening_s + PAIR_S)
+        wanted_s = num_pairs * (opening_s + min(PAIR_S, WARMING_S + shortest_pair_s(step_s)))
         self.reserved_s = then_s + max(least_s, min(wanted_s, self.total_s * MOST_RESERVED))
 
 

@@ -21,6 +21,14 @@ from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
 
+
+def uncompilable(subject: Subject) -> str | None:
+    """Why a model is not compiled: it comes so, or this machine cannot."""
+    if any(is_compiled(module) for module in subject.model.modules()):
+        return "the model comes compiled"
+    return missing_compiler(subject.device)
+
+
 SWITCHES = ("freezing", "cpp_wrapper")
 """Parameters that are settings of Inductor of the same name."""
 
@@ -47,9 +55,7 @@ class Compile(Lever):
 
     def refuses(self, subject: Subject) -> str | None:
         """What is compiled already, or cannot be compiled on this machine."""
-        if any(is_compiled(module) for module in subject.model.modules()):
-            return "the model comes compiled"
-        return missing_compiler(subject.device)
+        return uncompilable(subject)
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """On a CPU with frozen parameters first, then with what takes longer to compile; on a GPU with CUDA graphs, too.
