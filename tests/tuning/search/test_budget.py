@@ -155,7 +155,7 @@ def test_long_steps_and_slow_starts_overrun_by_little(searched):
 def test_what_is_too_slow_for_the_time_that_is_left_does_not_cost_those_that_fit(searched):
     found, _ = searched(150.0)
     tried = {each.name: each.outcome for each in found.levers}
-    assert tried["channels_last"] == tried["drop_dropout"] == "kept"
+    assert tried["channels_last"] == "kept"
     assert tried["cast_bf16"] == "slower"
     assert tried["aot_inductor"] == "untried"
 

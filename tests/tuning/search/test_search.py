@@ -280,6 +280,7 @@ def test_what_is_faster_is_kept_over_the_goal_where_the_baseline_is_over_it_as_w
     assert search.best == (LAYOUT,)
 
 
+OPENVINO = LeverChoice(lever="openvino")
 INT8, STATIC = (LeverChoice(lever=name) for name in ("int8_dynamic", "int8_static"))
 
 
@@ -321,3 +322,23 @@ def test_in_stages_quantisation_waits_for_the_compiler_that_it_needs(tmp_path):
         laboratory, FROZEN, INT8, tmp_path=tmp_path, allow_semantic=True, stages=["compute", "compile"]
     )
     assert [report.levers for report in search.stages] == [[], ["int8_dynamic", "compile"]]
+
+
+def test_what_does_nothing_under_the_executor_that_was_kept_is_not_tried(tmp_path):
+    laboratory = KnownLaboratory(by_factor(compile=0.5, linear_activation=0.9))
+    activation = LeverChoice(lever="linear_activation")
+    choices = FROZEN, PLAIN, OPENVINO, activation
+    search = run(laboratory, *choices, tmp_path=tmp_path, budget_s=60.0)
+    assert search.best == (FROZEN,)
+    assert ["linear_activation"] not in laboratory.opened
+    assert (
+        "does nothing under compile"
+        in {each.name: each.reason for each in search.outcomes}["linear_activation"]
+    )
+
+
+@pytest.mark.parametrize(("budget_s", "place"), [(60.0, -1), (10_000.0, 1)])
+def test_what_promises_little_comes_last_where_time_is_short(tmp_path, budget_s, place):
+    laboratory = KnownLaboratory(by_factor())
+    run(laboratory, DROP, FROZEN, PLAIN, OPENVINO, tmp_path=tmp_path, budget_s=budget_s)
+    assert laboratory.opened[place] == ["drop_dropout"]

@@ -18,7 +18,7 @@ from pyrometer.workload.target import Target, TargetSpec, entries_of
 MEASURED_SHARE = 0.05
 """Of the time for the diagnosis: its observers take several times as long as the measurement."""
 
-LATEST_SHARE = 0.5
+LATEST_SHARE = 0.4
 """Of that time, after which no observer is begun: the last one, and the start of the process, need the rest."""
 
 

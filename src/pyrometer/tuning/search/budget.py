@@ -17,9 +17,9 @@ FEWEST_PAIRS = 2
 MOST_RESERVED = 0.4
 """Of the budget, for the confirmation: what is left of it goes to trials."""
 
-DIAGNOSIS_SHARE = 0.15
+DIAGNOSIS_SHARE = 0.1
 SHORTEST_DIAGNOSIS_S: Seconds = 20.0
-LONGEST_DIAGNOSIS_S: Seconds = 90.0
+LONGEST_DIAGNOSIS_S: Seconds = 60.0
 BASELINE_SHARE, LONGEST_BASELINE_S = 0.05, 6.0
 TRIAL_SHARE = 0.25
 """Of the time that is left for trials: one comparison takes no more."""

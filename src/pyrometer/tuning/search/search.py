@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -120,7 +120,7 @@ class Search:
                 for stage in self.settings.stages:
                     self._run_stage(stage, choices)
             else:
-                self._try_all(in_order(choices, self.predicted))
+                self._try_all(choices)
                 self._prune()
         except KeyboardInterrupt:
             self.interrupted = True
@@ -128,7 +128,7 @@ class Search:
     def _run_stage(self, stage: Stage, choices: dict[str, list[LeverChoice]]) -> None:
         begin, before = self.budget.now(), self.best
         chosen = {name: listed for name, listed in choices.items() if _stage_of(name) == stage}
-        self._try_all(in_order(chosen, self.predicted))
+        self._try_all(chosen)
         kept = [choice.lever for choice in self.best if choice not in before]
         numerics = self._validated() if kept else None
         # What each kept lever brought over the one before it, together; the confirmation measures the whole.
@@ -148,8 +148,9 @@ class Search:
         with opened(self.laboratory, self.best) as side:
             return self.laboratory.check(side)
 
-    def _try_all(self, ranked: Sequence[LeverChoice]) -> None:
-        waiting, decided = list(ranked), set[str]()
+    def _try_all(self, choices: dict[str, list[LeverChoice]]) -> None:
+        hurried = self._expected_s(choices) > self.budget.trials_left_s
+        waiting, decided = in_order(choices, self.predicted, hurried=hurried), set[str]()
         while waiting:
             if not self._has_time:
                 self.outcomes += [self._untried(left) for left in waiting if left.lever not in decided]
@@ -162,6 +163,13 @@ class Search:
             if outcome is not None:
                 self.outcomes.append(outcome)
                 decided.add(choice.lever)
+
+    def _expected_s(self, choices: dict[str, list[LeverChoice]]) -> Seconds:
+        """About how long trying everything takes."""
+        applying_s = sum(
+            find_lever(name).minutes * TYPICAL_S * len(listed) for name, listed in choices.items()
+        )
+        return applying_s + sum(map(len, choices.values())) * (self.opening_s + self._trial_s)
 
     @property
     def _has_time(self) -> bool:
@@ -192,7 +200,15 @@ class Search:
         configuration = self._configuration(choice)
         if configuration == self.best:
             return None
-        missing = lacks(find_lever(choice.lever), configuration)
+        lever = find_lever(choice.lever)
+        if (
+            lever.place == "structure"
+            and lever.executors is not None
+            and self._running not in lever.executors
+        ):
+            reason = f"does nothing under {self._running}, which is faster"
+            return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
+        missing = lacks(lever, configuration)
         if missing:
             needed = " and ".join(sorted(missing))
             reason = f"has no effect without {needed}, which was not tried before or does not run here"
