@@ -39,7 +39,7 @@ from pyrometer.tuning.search.search import LEAST_SAVING, THEN_S, Search
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits, Numerics
-from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
 from pyrometer.tuning.trials.sending import send
 from pyrometer.workload.target import Target, parse_target
 from pyrometer.workload.workload import Workload
@@ -228,9 +228,25 @@ class _Baseline:
                 f"{bench.target}: {measurement.failure or 'the measurement was not complete'}; tune needs a workload that runs"
             )
         peak = laboratory.peak_bytes(side)
-        surveyed = laboratory.survey(side, levers)
+        planned = [name for name in levers if find_lever(name).for_memory]
+        surveyed = laboratory.survey(side, [name for name in levers if name not in planned])
+        if planned:
+            surveyed = _with_planned(laboratory, surveyed, planned, budget.planning_s)
         laboratory.keep_reference(side)
         return cls(measurement, peak, surveyed, read_environment())
+
+
+def _with_planned(
+    laboratory: Laboratory, surveyed: protocol.Surveyed, levers: list[str], limit_s: Seconds
+) -> protocol.Surveyed:
+    """What was surveyed, and levers whose plan is measured, in a process of their own: it may take too long."""
+    try:
+        with opened(laboratory, ()) as side:
+            more = laboratory.survey(side, levers, timeout_s=limit_s)
+    except PyrometerError as error:
+        reasons = dict.fromkeys(levers, f"whether it fits could not be found out: {error}")
+        return replace(surveyed, refused=surveyed.refused | reasons)
+    return replace(surveyed, refused=surveyed.refused | more.refused, choices=surveyed.choices | more.choices)
 
 
 def _identity(bench: _Bench, base: _Baseline, settings: TuneSettings) -> str:

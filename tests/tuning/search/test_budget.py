@@ -80,7 +80,10 @@ class TimedLaboratory:
         self.clock.take(budget_s)
         return SimpleNamespace(complete=True, median_s=self.step_s)
 
-    def survey(self, side, levers):
+    def survey(self, side, levers, *, timeout_s=None):
+        if timeout_s is not None:
+            self.clock.take(timeout_s)
+            raise UserProgramError(f"took longer than {timeout_s:.0f} s and was ended")
         signature = Signature(model="M", num_parameters=1, parameters="a", modules="b")
         choices = {name: [{"num": 1} if name == "threads" else {}] for name in LEVERS}
         choices["compile"] = [{"mode": "default"}, {"mode": "default", "freezing": True}]
@@ -117,7 +120,7 @@ class TimedLaboratory:
 def searched(monkeypatch):
     """Run a whole search on the clock; returns what it found, and how long it took."""
 
-    def run(budget_s, diagnosis=0.0, **machine):
+    def run(budget_s, diagnosis=0.0, memory_bytes=None, **machine):
         clock = Clock()
         kind = type("Machine", (TimedLaboratory,), {"clock": clock, **machine})
         monkeypatch.setattr(tune, "Laboratory", kind)
@@ -131,7 +134,9 @@ def searched(monkeypatch):
         monkeypatch.setattr(tune, "make_recipe", lambda *_, **__: SimpleNamespace(kind="inference"))
         work = SimpleNamespace(name="work")
         budget = Budget(budget_s, clock)
-        found, _ = tune.search_recipe(work, TuneSettings(budget_s=budget_s), budget=budget)
+        found, _ = tune.search_recipe(
+            work, TuneSettings(budget_s=budget_s, memory_bytes=memory_bytes), budget=budget
+        )
         return found, clock.now_s - 100.0
 
     return run
@@ -145,6 +150,16 @@ def test_a_search_ends_when_its_budget_does(searched, budget_s, diagnosis):
     assert found.elapsed_s == pytest.approx(took_s)
     assert found.final is not None
     assert found.final.num_processes >= 2
+
+
+def test_a_plan_that_takes_too_long_is_given_up_and_the_search_goes_on(searched):
+    found, took_s = searched(300.0, memory_bytes=2)
+    assert took_s <= 1.2 * 300.0
+    reasons = {each.name: each.reason for each in found.levers}
+    assert reasons["checkpointing"].startswith(
+        "whether it fits could not be found out: took longer than 45 s"
+    )
+    assert found.final is not None
 
 
 def test_long_steps_and_slow_starts_overrun_by_little(searched):

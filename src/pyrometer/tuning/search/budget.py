@@ -20,6 +20,7 @@ MOST_RESERVED = 0.4
 DIAGNOSIS_SHARE = 0.1
 SHORTEST_DIAGNOSIS_S: Seconds = 20.0
 LONGEST_DIAGNOSIS_S: Seconds = 60.0
+PLANNING_SHARE, SHORTEST_PLANNING_S = 0.15, 10.0
 BASELINE_SHARE, LONGEST_BASELINE_S = 0.05, 6.0
 TRIAL_SHARE = 0.25
 """Of the time that is left for trials: one comparison takes no more."""
@@ -70,6 +71,11 @@ class Budget:
         """For the diagnosis before the search; nothing where the budget is too short for one that finds anything."""
         allowed = min(self.total_s * DIAGNOSIS_SHARE, LONGEST_DIAGNOSIS_S)
         return allowed if allowed >= SHORTEST_DIAGNOSIS_S else 0.0
+
+    @property
+    def planning_s(self) -> Seconds:
+        """For plans of levers that save memory, which are measured."""
+        return max(self.total_s * PLANNING_SHARE, SHORTEST_PLANNING_S)
 
     @property
     def baseline_s(self) -> Seconds:
