@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import random
 import sys
 import tempfile
@@ -25,21 +26,22 @@ import torch
 from torch import nn
 
 import pyrometer as pm
-from pyrometer.bench.matrix.numerics import numeric_error
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import format_ratio, format_seconds
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
-from pyrometer.tuning.levers.configuration import excluded, ordered
+from pyrometer.tuning.levers.configuration import excluded, lacks, ordered
 from pyrometer.tuning.levers.registry import find_lever, levers
+from pyrometer.tuning.predictions import PredictedLever, judge_predictions, predicted_levers
 from pyrometer.tuning.recipe.recipe import load_recipe
 from pyrometer.tuning.recipe.verifying import verify
-from pyrometer.tuning.search.confirming import confirm
+from pyrometer.tuning.search.confirming import Pairs, confirm
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.cases import cases_of, refreshed_source
 from pyrometer.tuning.trials.gate import CaseError, Limits, coarsest, judge
 from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.results import case_error
 from pyrometer.tuning.tune import search_recipe
 from pyrometer.workload.inputs import Arguments, argument_source
 from pyrometer.workload.target import parse_target
@@ -206,14 +208,7 @@ def _gated(seed: int, configuration: Configuration) -> tuple[bool | None, float]
 
 def _case(label: str, changed: nn.Module, reference: nn.Module, arguments: Arguments) -> CaseError:
     expected, actual = reference(*arguments.args), changed(*arguments.args)
-    error = numeric_error(actual, expected, 0.0)
-    return CaseError(
-        label=label,
-        max_abs=error.max_abs,
-        max_rel=error.max_rel,
-        cosine=error.cosine,
-        mismatch=error.mismatch,
-    )
+    return case_error(label, actual, expected)
 
 
 # ---- searches ---------------------------------------------------------------------------------------------------
@@ -229,6 +224,8 @@ MODELS: dict[str, Callable[[], pm.Inference]] = {
 def search(names: list[str], budget_s: float, folder: Path, *, exhaustive: bool, only: list[str]) -> int:
     """Search each model, and compare the recipe with `torch.compile` alone in fresh processes."""
     folder.mkdir(parents=True, exist_ok=True)
+    predicted: list[PredictedLever] = []
+    against_compile: list[float] = []
     for name in names:
         target = parse_target(f"{Path(__file__).resolve()}:{name}")
         begin = time.monotonic()
@@ -241,15 +238,33 @@ def search(names: list[str], budget_s: float, folder: Path, *, exhaustive: bool,
             if final is None
             else format_ratio(final.ratio, final.ci_low or 0.0, final.ci_high or 9.9)
         )
-        print(f"{name}: {said} with {label_of(recipe.configuration)}; {format_seconds(took)}", flush=True)
+        print(
+            f"{name}: {said} with {label_of(recipe.configuration)}; {format_seconds(took)} of {format_seconds(budget_s)}",
+            flush=True,
+        )
+        for each in tuning.levers:
+            if each.outcome != "not applicable":
+                print(f"  {each.label}: {each.outcome} {each.ratio or ''} {each.reason}", flush=True)
+        predicted += predicted_levers(name, name, tuning.levers)
         compiled = _ratio(target, (LeverChoice(lever="compile", parameters={"mode": "default"}),))
         ours = final.ratio if final is not None and recipe.levers else 1.0
         print(
             f"{name}: torch.compile alone {1 / compiled:.2f}×, the recipe {compiled / ours:.2f}× as fast as that",
             flush=True,
         )
+        against_compile.append(compiled / ours)
         if exhaustive:
             _exhausted(name, target, ours, took, only)
+    mean = math.exp(sum(map(math.log, against_compile)) / len(against_compile))
+    judged = judge_predictions(predicted)
+    print(f"geometric mean over {len(names)} models: {mean:.2f}× as fast as torch.compile alone")
+    print(
+        f"{judged.num_held} of {len(predicted)} predicted ranges held; rank correlation {judged.rank_correlation}"
+    )
+    for each in predicted:
+        print(
+            f"  {each.run_id} {each.lever}: {each.predicted_low:.2f}–{each.predicted_high:.2f}, measured {each.measured:.2f}"
+        )
     return 0
 
 
@@ -258,7 +273,7 @@ def _ratio(target: object, configuration: Configuration) -> float:
         laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())  # type: ignore[attr-defined]
         with opened(laboratory, ()) as baseline:
             laboratory.keep_reference(baseline)
-        verdict, _, _ = confirm(laboratory, configuration, num_pairs=2, pair_s=20.0, progress=_told)
+        verdict, _, _ = confirm(laboratory, configuration, Pairs(2, 20.0), _told)
     return verdict.ratio
 
 
@@ -293,8 +308,21 @@ def _all(choices: dict[str, list[dict[str, object]]]) -> Iterator[Configuration]
     options = [[None, *(LeverChoice(lever=n, parameters=p) for p in listed)] for n, listed in exact.items()]
     for picked in itertools.product(*options):
         chosen = [choice for choice in picked if choice is not None]
-        if not any(excluded(a.lever, b.lever) for a, b in itertools.combinations(chosen, 2)):
+        if not any(excluded(a.lever, b.lever) for a, b in itertools.combinations(chosen, 2)) and _runs(
+            chosen
+        ):
             yield ordered(chosen)
+
+
+def _runs(chosen: list[LeverChoice]) -> bool:
+    """Whether each lever works under what runs the model, and has those that it needs."""
+    found = [find_lever(choice.lever) for choice in chosen]
+    running = next((each.name for each in found if "executor" in each.excludes), "eager")
+    return all(
+        (each.executors is None or each.place == "executor" or running in each.executors)
+        and not lacks(each, chosen)
+        for each in found
+    )
 
 
 def reproduce(folder: Path) -> int:

@@ -22,6 +22,7 @@ PUBLIC = [
     "Lever",
     "guard_check",
     "parametrize",
+    "compare_runs",
     "Recipe",
     "lever",
     "load_recipe",

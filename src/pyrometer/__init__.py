@@ -14,6 +14,7 @@ The verbs of the command line
   check(work)               pyrometer check: measure, observe and explain; a document with evidence and diagnosis
   measure(work)             pyrometer bench: how long a step takes, with its interval
   compare(a, b)             pyrometer bench --vs: faster, slower, the same or undecided; paired and interleaved
+  compare_runs(a, b)        pyrometer compare: two stored runs side by side, of bench, check or tune
   record_trace(work)        pyrometer trace TARGET: what ran when; read_trace("rank*.json.gz") opens files
   inspect_compile(work)     pyrometer compile: graphs, breaks, guards, recompilations, costs
   profile_memory(work)      pyrometer memory: the ledger at the peak, leaks
@@ -175,6 +176,7 @@ if TYPE_CHECKING:
     from pyrometer.tuning.weights.sharing import find_shared_weights as find_shared_weights
     from pyrometer.verbs.check import audit as audit
     from pyrometer.verbs.check import check as check
+    from pyrometer.verbs.compare import compare_runs as compare_runs
     from pyrometer.verbs.guard import guard_check as guard_check
     from pyrometer.verbs.lint import lint as lint
     from pyrometer.workload.call import Call as Call
@@ -221,6 +223,7 @@ _HOMES = {
     "check_initialisation": "pyrometer.tuning.weights.initialising",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
+    "compare_runs": "pyrometer.verbs.compare",
     "diagnose": "pyrometer.rules.diagnose",
     "diff_compile": "pyrometer.compiler.difference",
     "diff_memory": "pyrometer.memory.difference",

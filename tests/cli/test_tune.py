@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def without_diagnosis(monkeypatch):
     """What findings advise has tests of its own, and takes longer than the search of one lever."""
-    monkeypatch.setattr("pyrometer.tuning.search.advised.findings_of", lambda *_: ([], None))
+    monkeypatch.setattr("pyrometer.tuning.tune.findings_of", lambda *_: ([], None))
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
@@ -29,7 +28,7 @@ SUFFIX = ".recipe.toml"
 @click.argument("target", required=False)
 @click.option("--latency", type=DURATION, help="Goal for the median step, such as 10ms.")
 @click.option("--memory", type=BYTES, help="Limit of the peak memory, such as 2GiB.")
-@click.option("--budget", type=DURATION, help="No lever is begun after it.  [default: 10m]")
+@click.option("--budget", type=DURATION, help="Time for all of it.  [default: 10m]")
 @click.option("--tolerance", type=SHARE, help="Largest error of inexact levers, such as 1%.  [default: 3%]")
 @click.option("--metric", metavar="FILE:FUNCTION", help="Your metric of a model; more is better.")
 @click.option("--allow", type=click.Choice(["semantic"]), help="Try levers that change what is computed.")
@@ -112,15 +111,11 @@ def _settings(flags: dict[str, Any]) -> Any:
 
 
 def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
-    from pyrometer.tuning.search.advised import findings_of
     from pyrometer.tuning.tune import search_recipe
 
     settings = _settings(flags)
-    findings, without = findings_of(target, progress)
-    tuning, _ = search_recipe(
-        target, settings, path=place, resume=flags["resume"], findings=findings, progress=progress
-    )
-    return tuning if without is None else msgspec.structs.replace(tuning, notes=[*tuning.notes, without])
+    tuning, _ = search_recipe(target, settings, path=place, resume=flags["resume"], progress=progress)
+    return tuning
 
 
 def _verified(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:

@@ -92,8 +92,10 @@ def observe(
     """
     chosen = options or ObserveOptions()
     seen = Observed(evidence=Evidence(target=target, environment=read_environment()))
-    began_s = clock()
+    first_s = began_s = clock()
     for look, progress in zip(OBSERVERS, _progress(work, chosen), strict=True):
+        if chosen.latest_s is not None and clock() - first_s > chosen.latest_s:
+            break
         budget_s = chosen.budget_s
         if look is not OBSERVERS[0]:
             budget_s *= share_left(look, (clock() - began_s) / budget_s)

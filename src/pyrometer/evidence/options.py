@@ -24,6 +24,7 @@ class ObserveOptions:
         peaks_folder: where measured peaks of machines are kept; without it there is no roofline on a CPU.
         compiling: try torch.compile on a program that does not use it.
         command: what the user typed before the target, for hints; empty in library use.
+        latest_s: no observer is begun so many seconds after the first one; `None` for all.
         progress: told of the share done, and of what is being done.
     """
 
@@ -32,4 +33,5 @@ class ObserveOptions:
     peaks_folder: Path | None = None
     compiling: bool = False
     command: str = "pyrometer check"
+    latest_s: Seconds | None = None
     progress: Progress = silent

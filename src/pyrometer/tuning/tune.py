@@ -6,8 +6,7 @@ import contextlib
 import datetime as dt
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,21 +29,21 @@ from pyrometer.tuning.levers.registry import find_lever, select
 from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, Tuning
 from pyrometer.tuning.recipe.making import kept_files, make_recipe, proof_of
 from pyrometer.tuning.recipe.recipe import Artefact, Recipe, artefact_of
-from pyrometer.tuning.search.confirming import confirm
+from pyrometer.tuning.search.advised import findings_of
+from pyrometer.tuning.search.budget import PAIR_S, Budget
+from pyrometer.tuning.search.confirming import Pairs, confirm
 from pyrometer.tuning.search.journal import Journal, identity_of
 from pyrometer.tuning.search.ordering import Prediction, predictions_of
 from pyrometer.tuning.search.remaining import remaining
-from pyrometer.tuning.search.search import LEAST_SAVING, Search
+from pyrometer.tuning.search.search import LEAST_SAVING, THEN_S, Search
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits, Numerics
-from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
 from pyrometer.tuning.trials.sending import send
 from pyrometer.workload.target import Target, parse_target
 from pyrometer.workload.workload import Workload
 
-BASELINE_S: Seconds = 6.0
-PAIR_S: Seconds = 20.0
 JOURNAL = "journal.jsonl"
 _WITHOUT_GOAL = "it trades time for memory: give a goal, such as --memory 2GiB"
 
@@ -67,7 +66,7 @@ def tune(
         work: a workload, or a target such as `model.py:workload`.
         latency: goal for the median step, in seconds or as `"10ms"`.
         memory: limit for the peak of memory, in bytes or as `"2GiB"`.
-        budget_s: no lever is begun after it; 600 s by default.
+        budget_s: for all of it, from the diagnosis to the confirmation; 600 s by default.
         path: where to write the recipe; by default nowhere.
         progress: told of the share of the budget that is spent.
         settings: further fields of `TuneSettings`: `tolerance`, `allow_semantic`, `metric`, `only`, `without`, `stages`, `seed`.
@@ -97,9 +96,8 @@ def search_recipe(
     *,
     path: Path | None = None,
     resume: bool = False,
-    findings: Sequence[Finding] = (),
+    budget: Budget | None = None,
     progress: Progress | None = None,
-    now: Callable[[], Seconds] = time.monotonic,
 ) -> tuple[Tuning, Recipe]:
     """Search, confirm, and make the recipe; what `tune` and the verb stand on.
 
@@ -108,21 +106,21 @@ def search_recipe(
         settings: goals, limits and levers.
         path: of the recipe; beside it, in a folder of the same name, lies what the search decided and what levers wrote.
         resume: go on with a search that ended early.
-        findings: of a diagnosis of the same workload, whose levers are tried first.
+        budget: the time of the settings, where some of it is spent already.
         progress: told how far it is.
-        now: a clock.
 
     Raises:
         PyrometerError: see `tune`.
     """
-    begin, tell = now(), progress or silent
+    budget, tell = budget or Budget(settings.budget_s), progress or silent
     selected = select(settings.only, settings.without)
     wanted = [lever for lever in selected if settings.memory_bytes is not None or not lever.for_memory]
     with _bench(work, settings, path) as bench:
-        tell(0.0, "the baseline")
+        findings, without = _advised(bench.laboratory.source, budget, tell)
+        tell(budget.share, "the baseline")
         baseline = bench.laboratory.open(())
         try:
-            base = _Baseline.of(bench, baseline, [lever.name for lever in wanted])
+            base = _Baseline.of(bench, baseline, [lever.name for lever in wanted], budget)
         except BaseException:
             baseline.close()
             raise
@@ -134,7 +132,7 @@ def search_recipe(
             predictions_of(findings),
             base.measurement.median_s,
             tell,
-            now,
+            budget,
         )
         search.begin_with(baseline)
         try:
@@ -144,7 +142,13 @@ def search_recipe(
         finally:
             search.close()
         confirmation = _confirmed(bench, search, base.peak_bytes, tell)
-        return _handed_over(bench, base, search, confirmation, now() - begin)
+        notes = [note for note in (confirmation.note, without) if note is not None]
+        return _handed_over(bench, base, search, confirmation, notes)
+
+
+def _advised(source: protocol.Source, budget: Budget, tell: Progress) -> tuple[Sequence[Finding], str | None]:
+    """The findings of a target; a workload that was handed over cannot be diagnosed elsewhere."""
+    return ((), None) if source.spec is None else findings_of(source.spec.target(), tell, budget)
 
 
 # ---- the place of the search -----------------------------------------------------------------------------------
@@ -216,17 +220,33 @@ class _Baseline:
     environment: Environment
 
     @classmethod
-    def of(cls, bench: _Bench, side: OpenConfiguration, levers: Sequence[str]) -> _Baseline:
+    def of(cls, bench: _Bench, side: OpenConfiguration, levers: Sequence[str], budget: Budget) -> _Baseline:
         laboratory = bench.laboratory
-        measurement = laboratory.measure(side, BASELINE_S)
+        measurement = laboratory.measure(side, budget.baseline_s)
         if not measurement.complete:
             raise InputError(
                 f"{bench.target}: {measurement.failure or 'the measurement was not complete'}; tune needs a workload that runs"
             )
         peak = laboratory.peak_bytes(side)
-        surveyed = laboratory.survey(side, levers)
+        planned = [name for name in levers if find_lever(name).for_memory]
+        surveyed = laboratory.survey(side, [name for name in levers if name not in planned])
+        if planned:
+            surveyed = _with_planned(laboratory, surveyed, planned, budget.planning_s)
         laboratory.keep_reference(side)
         return cls(measurement, peak, surveyed, read_environment())
+
+
+def _with_planned(
+    laboratory: Laboratory, surveyed: protocol.Surveyed, levers: list[str], limit_s: Seconds
+) -> protocol.Surveyed:
+    """What was surveyed, and levers whose plan is measured, in a process of their own: it may take too long."""
+    try:
+        with opened(laboratory, ()) as side:
+            more = laboratory.survey(side, levers, timeout_s=limit_s)
+    except PyrometerError as error:
+        reasons = dict.fromkeys(levers, f"whether it fits could not be found out: {error}")
+        return replace(surveyed, refused=surveyed.refused | reasons)
+    return replace(surveyed, refused=surveyed.refused | more.refused, choices=surveyed.choices | more.choices)
 
 
 def _identity(bench: _Bench, base: _Baseline, settings: TuneSettings) -> str:
@@ -291,12 +311,12 @@ def _confirmed(bench: _Bench, search: Search, baseline_bytes: Bytes, tell: Progr
     if not search.best:
         return _Confirmation(())
     try:
+        budget = search.budget
+        then_s = 0.0 if search.settings.latency_s is None else THEN_S
+        end_s = budget.now() + budget.left_s - then_s
+        pairs = Pairs(search.settings.num_confirmations, PAIR_S, end_s, budget.now)
         verdict, numerics, peak = confirm(
-            bench.laboratory,
-            search.best,
-            num_pairs=search.settings.num_confirmations,
-            pair_s=PAIR_S,
-            progress=tell,
+            bench.laboratory, search.best, pairs, lambda _, what: tell(budget.share, what)
         )
     except KeyboardInterrupt:
         search.interrupted = True
@@ -328,7 +348,7 @@ def _handed_over(
     base: _Baseline,
     search: Search,
     confirmation: _Confirmation,
-    elapsed_s: Seconds,
+    notes: list[str],
 ) -> tuple[Tuning, Recipe]:
     proof = None
     if confirmation.verdict is not None and confirmation.numerics is not None and confirmation.configuration:
@@ -364,9 +384,9 @@ def _handed_over(
         targets=list(_goals(bench, base, confirmation, search.settings)),
         signature=base.surveyed.signature,
         environment=base.environment,
-        elapsed_s=elapsed_s,
+        elapsed_s=search.budget.spent_s,
         interrupted=search.interrupted,
-        notes=[confirmation.note] if confirmation.note else [],
+        notes=notes,
     )
     return tuning, recipe
 

@@ -14,7 +14,9 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.bench.matrix.numerics import numeric_error
+from pyrometer.errors import UserProgramError
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
+from pyrometer.tuning.levers.attention import written_out
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.families.executor.compile_regional import repeated_blocks
 from pyrometer.tuning.levers.lever import missing_packages
@@ -120,6 +122,12 @@ def compiled():
     return pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4))
 
 
+def blocks_compiled():
+    work = blocks()
+    work.model.layers[0].compile()
+    return work
+
+
 def with_rprop_and(**options):
     work = without_choice()
     work.parts = work.parts._replace(**{name: make(work.parts.optimizer) for name, make in options.items()})
@@ -208,6 +216,27 @@ class Applied(NamedTuple):
     marks: tuple = ()
 
 
+def of_varying_length():
+    lengths = itertools.cycle([5, 6, 7, 8])
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    return pm.Inference(model, lambda: torch.randn(2, next(lengths), 16))
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    return pm.Inference(
+        nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(), torch.randn(4, 8, 64)
+    )
+
+
+def summed_over_the_batch():
+    class Summed(nn.Module):
+        def forward(self, x):
+            return x.sum()
+
+    return pm.Inference(Summed(), torch.randn(8, 4))
+
+
 SLOW = (pytest.mark.slow,)
 IN_ONE_PROCESS = (pytest.mark.exhaustive,)
 """Runtimes bring threads and allocators of their own, which several in one process do not always survive; as in a search,
@@ -240,6 +269,10 @@ FITS = [
     Applied("sdpa", transformer, {}, SLOW),
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
+    Applied("compile", mlp, {"mode": "default", "freezing": True, "cpp_wrapper": True}, SLOW),
+    Applied("compile", encoder, {"mode": "default", "freezing": True, "fastpath": False}, SLOW),
+    Applied("shape_buckets", of_varying_length, {"max_graphs": 4}, SLOW),
+    Applied("micro_batches", blocks, {"samples": 3}),
     Applied("compile_regional", blocks, {}, SLOW),
     Applied("onnxruntime", blocks, {}, IN_ONE_PROCESS),
     Applied("onnxruntime", convolutions, {}, IN_ONE_PROCESS),
@@ -261,7 +294,9 @@ REFUSED = [
     ("fused_optimizer", lambda: training(fused=True), "fused already"),
     ("fused_optimizer", without_choice, "has no fused kernel"),
     ("compile", compiled, "comes compiled"),
-    ("compile_regional", compiled, "comes compiled"),
+    ("compile_regional", blocks_compiled, "comes compiled"),
+    ("shape_buckets", mlp, "all inputs have the same shapes"),
+    ("micro_batches", convolutions, "4 are the fewest to split"),
     ("compile_regional", mlp, "no block is repeated"),
     ("aot_inductor", compiled, "comes compiled"),
     ("onnxruntime", compiled, "comes compiled"),
@@ -291,6 +326,10 @@ REFUSED = [
     ("prune_channels", lambda: pm.Inference(nn.Linear(4, 4), torch.randn(2, 4)), "read by one other layer"),
     ("compile", lambda: pm.Inference(torch.compile(nn.Linear(4, 4)), torch.randn(2, 4)), "comes compiled"),
 ]
+
+
+WRAPPERS = {"shape_buckets", "micro_batches"}
+"""Their probes ask what they laid around the model."""
 
 
 @pytest.mark.parametrize(
@@ -338,7 +377,7 @@ def outputs_and_probe(subject, choice):
 
 
 @pytest.mark.parametrize(
-    "applied", [a for a in FITS if a.lever not in {"threads", "compile"}], ids=lambda a: a.lever
+    "applied", [a for a in FITS if a.lever not in {"threads", "compile", *WRAPPERS}], ids=lambda a: a.lever
 )
 def test_the_probe_sees_that_a_lever_was_not_applied(applied, tmp_path):
     subject = subject_of(applied.program(), tmp_path)
@@ -399,6 +438,37 @@ def test_compile_is_tried_with_dynamic_shapes_where_inputs_vary(tmp_path):
     assert lever.lines({"mode": "default", "freezing": True, "dynamic": True})[-1] == (
         "model = torch.compile(model, dynamic=True)"
     )
+
+
+def test_attention_of_torch_is_written_out_for_the_compiler_and_restored_after_each_call(tmp_path):
+    subject = subject_of(encoder(), tmp_path)
+    assert all(parameters["fastpath"] is False for parameters in find_lever("compile").choices(subject))
+    before = torch.backends.mha.get_fastpath_enabled()
+    with written_out():
+        assert not torch.backends.mha.get_fastpath_enabled()
+    assert torch.backends.mha.get_fastpath_enabled() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["int8_weight_only", "int8_dynamic"])
+def test_quantised_attention_of_torch_runs_compiled_with_frozen_weights(name, tmp_path):
+    work = encoder()
+    subject = subject_of(work, tmp_path)
+    with torch.inference_mode():
+        reference = work.model(work.inputs)
+    compile_choice = LeverChoice(lever="compile", parameters=find_lever("compile").choices(subject)[0])
+    choices = (LeverChoice(lever=name), compile_choice)
+    apply_levers(subject, choices)
+    changed, seen = outputs_and_probe(subject, choices[1])
+    assert seen is None
+    assert numeric_error(changed, reference, 0.0).max_rel < 0.1
+
+
+def test_a_batch_in_parts_that_cannot_be_joined_is_told(tmp_path):
+    subject = subject_of(summed_over_the_batch(), tmp_path)
+    apply_levers(subject, (LeverChoice(lever="micro_batches", parameters={"samples": 2}),))
+    with pytest.raises(UserProgramError, match="no row for each sample"):
+        subject.model(torch.randn(8, 4))
 
 
 def test_blocks_are_found_where_they_are_repeated():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,10 +16,15 @@ from torch import nn
 from pyrometer.errors import IncomparableError, InputError
 from pyrometer.hardware.environment import read_environment
 from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.levers.families.layout.channels_last import ChannelsLast
 from pyrometer.tuning.outcome import LeverOutcome
-from pyrometer.tuning.recipe.making import make_recipe
+from pyrometer.tuning.recipe.making import kept_files, make_recipe
 from pyrometer.tuning.recipe.recipe import Proof, RecipeWarning, artefact_of, load_recipe
 from pyrometer.tuning.recipe.signature import signature_of
+from pyrometer.tuning.trials import protocol
+from pyrometer.tuning.trials.gate import Limits
+from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.workload.target import parse_target
 
 X = torch.randn(2, 3, 12, 12)
 
@@ -58,7 +66,9 @@ def recipe_of(model, *levers, kind="inference", artefacts=None):
 
 def test_it_is_read_as_it_was_written(tmp_path):
     recipe = recipe_of(convolutions(), "fold_batchnorm", "channels_last")
-    assert load_recipe(recipe.write(tmp_path / "r.toml")) == recipe
+    read = load_recipe(recipe.write(tmp_path / "r.toml"))
+    assert read.place == str(tmp_path / "r.toml")
+    assert replace(read, place=None) == recipe
     text = (tmp_path / "r.toml").read_text()
     assert 'outcome = "slower"' in text
     assert "guards cost more" in text
@@ -180,3 +190,78 @@ def test_a_newer_format_asks_for_a_newer_pyrometer(tmp_path):
     path = replace(recipe_of(convolutions()), format=99).write(tmp_path / "r.toml")
     with pytest.raises(InputError, match="update pyrometer"):
         load_recipe(path)
+
+
+@pytest.fixture
+def found_ready(monkeypatch):
+    """What is handed to a lever as ready when it is applied, and the weight that it then puts into the model."""
+    seen = SimpleNamespace(ready=None, scale=1.0)
+
+    def apply(_self, subject, _parameters):
+        seen.ready = dict(subject.ready)
+        with torch.no_grad():
+            next(subject.model.parameters()).mul_(seen.scale)
+
+    monkeypatch.setattr(ChannelsLast, "apply", apply)
+    return seen
+
+
+def test_what_lies_beside_a_recipe_is_used_again(with_file, found_ready):
+    place, path = with_file
+    load_recipe(place).apply(convolutions(), X)
+    assert found_ready.ready == {"channels_last": [path]}
+    assert 'place = "' not in load_recipe(place).write(place).read_text()
+
+
+def test_a_file_that_was_changed_after_the_recipe_was_read_is_refused(with_file, found_ready):
+    place, path = with_file
+    recipe = load_recipe(place)
+    path.write_bytes(b"others!")
+    with pytest.raises(InputError, match="its hash differs"):
+        recipe.apply(convolutions(), X)
+    assert found_ready.ready is None
+
+
+def test_what_is_loaded_and_computes_other_numbers_is_refused(with_file, found_ready):
+    place, _ = with_file
+    found_ready.scale = 1.5
+    with pytest.raises(InputError, match="computes other numbers"):
+        load_recipe(place).apply(convolutions(), X)
+
+
+USED_AGAIN = """
+import sys, time, torch, pyrometer as pm
+from pathlib import Path
+from torch import nn
+from pyrometer.tuning.levers.runtimes import stored
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(16, 16), nn.Tanh()).eval()
+x = torch.randn(2, 16)
+recipe = pm.load_recipe(sys.argv[1])
+stored.export = None  # exporting again would fail
+print(float((recipe.apply(model, x)(x) - model(x)).abs().max()) < 1e-5)
+"""
+
+
+@pytest.mark.slow
+def test_a_recipe_of_a_search_is_applied_without_exporting_again(tmp_path):
+    program = (
+        "import torch, pyrometer as pm\nfrom torch import nn\n"
+        "def work():\n    torch.manual_seed(0)\n"
+        "    return pm.Inference(nn.Sequential(nn.Linear(16, 16), nn.Tanh()), torch.randn(2, 16))\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    spec = parse_target(f"{tmp_path / 'program.py'}:work").spec
+    laboratory = Laboratory(protocol.Source(spec=spec), tmp_path, Limits())
+    choice = LeverChoice(lever="onnxruntime")
+    with opened(laboratory, ()) as side:
+        signature = laboratory.survey(side, []).signature
+    with opened(laboratory, (choice,)):
+        files = kept_files((choice,), laboratory.files_of((choice,)), tmp_path)
+    artefacts = {"onnxruntime": [artefact_of(path, tmp_path) for path in files["onnxruntime"]]}
+    recipe = replace(recipe_of(convolutions(), "onnxruntime", artefacts=artefacts), signature=signature)
+    place = recipe.write(tmp_path / "r.toml")
+    run = subprocess.run(
+        [sys.executable, "-c", USED_AGAIN, str(place)], capture_output=True, text=True, check=False
+    )
+    assert run.stdout.strip() == "True", run.stderr

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.tuning.search.confirming import confirm, expected_next
+from pyrometer.tuning.search.confirming import Pairs, confirm, expected_next
 
 
 @pytest.mark.parametrize("spread", [0.002, 0.02, 0.1])
@@ -28,6 +28,8 @@ def test_a_single_pair_bounds_nothing():
 
 class Noting:
     """Notes what it is asked for."""
+
+    step_s = 0.01
 
     def __init__(self):
         self.asked = []
@@ -55,5 +57,5 @@ class Noting:
 
 def test_numbers_are_checked_before_timed_steps_train_the_model_on():
     laboratory = Noting()
-    confirm(laboratory, (), num_pairs=2, pair_s=1.0, progress=lambda *_: None)
-    assert laboratory.asked == ["compare", "check", "compare", "peak"]
+    confirm(laboratory, (), Pairs(2, 1.0), lambda *_: None)
+    assert laboratory.asked == ["check", "compare", "peak", "compare"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.errors import NotApplicableError, UserProgramError
 from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
@@ -51,6 +53,7 @@ class KnownLaboratory:
             configuration=configuration,
             opened=SimpleNamespace(not_applied=missing, artefact_bytes=0, fixed_shapes=False),
             price_s=1.0,
+            elapsed_s=1.0,
             close=close,
         )
 
@@ -81,7 +84,8 @@ def by_factor(**factors):
 
 def run(laboratory, *choices, tmp_path, resume=False, now=lambda: 0.0, **settings):
     journal = Journal(tmp_path / "journal.jsonl", "id", resume=resume)
-    search = Search(laboratory, TuneSettings(**settings), journal, {}, 0.01, lambda *_: None, now)
+    asked = TuneSettings(**settings)
+    search = Search(laboratory, asked, journal, {}, 0.01, lambda *_: None, Budget(asked.budget_s, now))
     search.begin_with(laboratory.open(()))
     listed = {}
     for choice in choices:
@@ -176,7 +180,7 @@ def test_memory_over_the_goal_is_no_gain(tmp_path):
 
 
 def test_when_the_budget_is_spent_the_rest_is_untried(tmp_path):
-    clock = iter(range(0, 100_000, 30))
+    clock = itertools.count(0, 8)
     laboratory = KnownLaboratory(by_factor())
     search = run(
         laboratory, DROP, FOLD, LAYOUT, BF16, CAST, tmp_path=tmp_path, now=lambda: next(clock), budget_s=200.0
@@ -274,3 +278,67 @@ def test_a_saving_within_the_noise_of_a_peak_is_none(tmp_path):
 def test_what_is_faster_is_kept_over_the_goal_where_the_baseline_is_over_it_as_well(tmp_path):
     search = run(slow_savers(), LAYOUT, tmp_path=tmp_path, memory_bytes=800 * MIB)
     assert search.best == (LAYOUT,)
+
+
+OPENVINO = LeverChoice(lever="openvino")
+INT8, STATIC = (LeverChoice(lever=name) for name in ("int8_dynamic", "int8_static"))
+
+
+def compiled_only(**factors):
+    """Compiling brings nothing by itself; what `factors` names pays under it, and costs twice the time without."""
+
+    def time_of(configuration):
+        names = {choice.lever for choice in configuration}
+        found = math.prod(factors.get(name, 1.0) for name in names)
+        return found if "compile" in names else 2.0 if names & set(factors) else 1.0
+
+    return KnownLaboratory(time_of)
+
+
+@pytest.mark.parametrize("choice", [INT8, STATIC, BF16, CAST])
+def test_what_pays_only_compiled_is_tried_with_the_compiler_that_was_not_kept(tmp_path, choice):
+    laboratory = compiled_only(**{choice.lever: 0.5})
+    search = run(laboratory, FROZEN, choice, tmp_path=tmp_path, allow_semantic=True)
+    assert {kept.lever for kept in search.best} == {"compile", choice.lever}
+    assert outcomes(search)["compile(mode=default, freezing=True)"] == "no gain"
+
+
+def test_quantised_layers_are_never_tried_in_eager_mode(tmp_path):
+    laboratory = compiled_only(int8_dynamic=0.5)
+    search = run(laboratory, INT8, tmp_path=tmp_path, allow_semantic=True)
+    assert laboratory.opened == [[]]
+    assert "has no effect without compile" in search.outcomes[0].reason
+
+
+def test_another_precision_is_not_tried_under_a_compiler_that_is_hopeless(tmp_path):
+    laboratory = KnownLaboratory(by_factor(compile=3.0, autocast_bf16=1.2))
+    run(laboratory, FROZEN, BF16, tmp_path=tmp_path)
+    assert laboratory.opened == [[], ["compile"], ["autocast_bf16"]]
+
+
+def test_in_stages_quantisation_waits_for_the_compiler_that_it_needs(tmp_path):
+    laboratory = compiled_only(int8_dynamic=0.5)
+    search = run(
+        laboratory, FROZEN, INT8, tmp_path=tmp_path, allow_semantic=True, stages=["compute", "compile"]
+    )
+    assert [report.levers for report in search.stages] == [[], ["int8_dynamic", "compile"]]
+
+
+def test_what_does_nothing_under_the_executor_that_was_kept_is_not_tried(tmp_path):
+    laboratory = KnownLaboratory(by_factor(compile=0.5, linear_activation=0.9))
+    activation = LeverChoice(lever="linear_activation")
+    choices = FROZEN, PLAIN, OPENVINO, activation
+    search = run(laboratory, *choices, tmp_path=tmp_path, budget_s=60.0)
+    assert search.best == (FROZEN,)
+    assert ["linear_activation"] not in laboratory.opened
+    assert (
+        "does nothing under compile"
+        in {each.name: each.reason for each in search.outcomes}["linear_activation"]
+    )
+
+
+@pytest.mark.parametrize(("budget_s", "place"), [(60.0, -1), (10_000.0, 1)])
+def test_what_promises_little_comes_last_where_time_is_short(tmp_path, budget_s, place):
+    laboratory = KnownLaboratory(by_factor())
+    run(laboratory, DROP, FROZEN, PLAIN, OPENVINO, tmp_path=tmp_path, budget_s=budget_s)
+    assert laboratory.opened[place] == ["drop_dropout"]

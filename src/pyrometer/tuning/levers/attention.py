@@ -7,6 +7,7 @@ the numbers, which are compared.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import operator
@@ -53,6 +54,20 @@ class _Found(NamedTuple):
     keeps: bool
     """Whether the mask says what takes no part, and not what is added."""
     product: fx.Node
+
+
+@contextlib.contextmanager
+def written_out() -> Iterator[None]:
+    """Let `nn.TransformerEncoderLayer` and `nn.MultiheadAttention` compute by single operators in place of their one fused call.
+
+    A compiler sees nothing in that call, and it takes no quantised weights.
+    """
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def fused(module: nn.Module, constants: Mapping[str, Any]) -> nn.Module | None:

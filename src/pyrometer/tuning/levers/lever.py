@@ -33,6 +33,7 @@ class Lever(abc.ABC):
         excludes: groups of which at most one lever is in a configuration, such as `executor`.
         needs: levers without which it has no effect.
         executors: what may run the model under it: names of executors, and `eager`; `None` for any.
+        pays_under: executors under which it may pay where it does not without: it is tried under them as well, kept or not.
         extra: extra of the package that installs what it needs, such as `onnx`.
         modules: what must be importable.
         prior: ratio of new over old time that is expected where nothing else is known.
@@ -50,6 +51,7 @@ class Lever(abc.ABC):
     excludes: ClassVar[frozenset[str]] = frozenset()
     needs: ClassVar[frozenset[str]] = frozenset()
     executors: ClassVar[frozenset[str] | None] = None
+    pays_under: ClassVar[frozenset[str]] = frozenset()
     extra: ClassVar[str | None] = None
     modules: ClassVar[tuple[str, ...]] = ()
     prior: ClassVar[float] = 0.95

@@ -54,6 +54,14 @@ def num_int8_kernels() -> int | None:
     return sum(len(_INT8_KERNEL.findall(graph.source_code or "")) for graph in graphs)
 
 
+def num_cpp_wrappers() -> int | None:
+    """Compiled graphs that are alive and call their kernels from C++; `None` where torch does not tell."""
+    graphs = _compiled_graphs()
+    if graphs is None or not all(hasattr(graph, "source_code") for graph in graphs):
+        return None
+    return sum("cpp_wrapper" in (graph.source_code or "") for graph in graphs)
+
+
 def _compiled_graphs() -> list[Any] | None:
     from torch._inductor import output_code
 

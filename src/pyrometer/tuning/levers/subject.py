@@ -100,22 +100,25 @@ class Subject:
         Raises:
             InputError: the workload trains, and is fed by its batches.
         """
+        return self.examples(1)[0]
+
+    def examples(self, most: int) -> list[Arguments]:
+        """The arguments of the first calls, as `example`; of one where all are the same."""
         if isinstance(self.work, Training):
             raise InputError("a training workload has batches, and no example inputs")
-        source, _ = argument_source(self.work.inputs, _home(self.model), self.work.config)
-        arguments = source()
-        changed = arguments
+        source, fixed = argument_source(self.work.inputs, _home(self.model), self.work.config)
+        return [self._changed(source()) for _ in range(1 if fixed else most)]
+
+    def _changed(self, arguments: Arguments) -> Arguments:
         for change in self.inputs_changed:
-            args, kwargs = pytree.tree_map_only(torch.Tensor, change, (changed.args, changed.kwargs))
-            changed = Arguments(args, kwargs)
-        return changed
+            args, kwargs = pytree.tree_map_only(torch.Tensor, change, (arguments.args, arguments.kwargs))
+            arguments = Arguments(args, kwargs)
+        return arguments
 
     def shapes_vary(self) -> bool:
         """Whether the first few inputs differ in their shapes."""
-        assert isinstance(self.work, Inference)
-        source, fixed = argument_source(self.work.inputs, _home(self.model), self.work.config)
-        draws = 1 if fixed else _DRAWS
-        return len({tuple(tensor.shape for tensor in source().tensors()) for _ in range(draws)}) > 1
+        calls = self.examples(_DRAWS)
+        return len({tuple(tensor.shape for tensor in call.tensors()) for call in calls}) > 1
 
     def has(self, *kinds: type[nn.Module]) -> bool:
         """Whether the model has a module of one of these classes."""

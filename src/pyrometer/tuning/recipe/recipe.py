@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import tomli_w
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from pyrometer.advice import FixClass
@@ -28,12 +29,16 @@ from pyrometer.tuning.levers.applying import apply_levers, subject_of
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import Stage
+from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.outcome import LeverResult
 from pyrometer.tuning.recipe.pasting import python_lines
 from pyrometer.tuning.recipe.signature import Signature, require_same_model, signature_of
+from pyrometer.tuning.trials.gate import Limits, coarsest, judge
+from pyrometer.tuning.trials.results import case_error
 from pyrometer.workload.inference import Inference
+from pyrometer.workload.inputs import argument_source
 from pyrometer.workload.parts import copied_module
-from pyrometer.workload.state import inference_mode
+from pyrometer.workload.state import inference_mode, preserved_rng
 from pyrometer.workload.training import Training
 from pyrometer.workload.variant import Variant
 
@@ -112,6 +117,7 @@ class Recipe(Record, frozen=True, kw_only=True):
     dropped: list[Dropped] = []
     tolerance: float
     environment: Environment
+    place: Annotated[str | None, doc("the file that it was read from; not written")] = None
 
     def __str__(self) -> str:
         """What it brings, and the lines to paste."""
@@ -154,10 +160,50 @@ class Recipe(Record, frozen=True, kw_only=True):
         work = Inference(copied_module("model", model), self._example(model) if inputs is None else inputs)
         subject = subject_of(work, _folder(folder))
         subject.contexts.append(lambda: inference_mode(True))
+        subject.ready = self.ready_files()
+        expected = self._expected(subject) if subject.ready else None
         apply_levers(subject, self.configuration)
         finished = subject.finished()
         assert isinstance(finished, Inference)
+        if expected is not None:
+            self._require_same_results(subject, finished.model, expected)
         return finished.model
+
+    def ready_files(self) -> dict[str, list[Path]]:
+        """What the levers wrote beside the recipe, by lever; a lever makes its own anew where the weights are others.
+
+        Raises:
+            InputError: a file is missing, or another one than was proved.
+        """
+        if self.place is None:
+            return {}
+        place = Path(self.place)
+        for lever in self.levers:
+            for artefact in lever.artefacts:
+                _require_same_file(place, artefact)
+        return {
+            lever.lever: [place.parent / artefact.path for artefact in lever.artefacts]
+            for lever in self.levers
+            if lever.artefacts
+        }
+
+    def _expected(self, subject: Subject) -> Any:
+        """What the model computes of the example before anything is applied."""
+        example = subject.example()
+        with preserved_rng(), inference_mode(True):
+            return subject.model(*example.args, **example.kwargs)
+
+    def _require_same_results(self, subject: Subject, model: nn.Module, expected: Any) -> None:
+        """What is loaded from files passes the gate again."""
+        example = argument_source(subject.work.inputs, subject.device, Variant())[0]()  # type: ignore[union-attr]
+        with preserved_rng():
+            case = case_error("the example inputs", model(*example.args, **example.kwargs), expected)
+        fix_class = coarsest([lever.fix_class for lever in self.levers])
+        refused = judge([case], fix_class, Limits(tolerance=self.tolerance)).refused
+        if refused is not None:
+            raise InputError(
+                f"{self.place}: what lies beside it computes other numbers ({refused}); tune again"
+            )
 
     def workload(self, work: Inference | Training) -> Inference | Training:
         """The same work with the levers applied, over copies of its objects.
@@ -218,7 +264,7 @@ class Recipe(Record, frozen=True, kw_only=True):
             InputError: the place cannot be written.
         """
         target = Path(path)
-        plain = _without_none(to_dict(self))
+        plain = _without_none(to_dict(self) | {"place": None})
         try:
             with replacing(target) as beside:
                 beside.write_bytes(tomli_w.dumps(plain).encode())
@@ -246,9 +292,8 @@ def load_recipe(path: str | Path) -> Recipe:
         raise InputError(
             f"{place}: format {recipe.format} is newer than {FORMAT}; update pyrometer to read it"
         )
-    for lever in recipe.levers:
-        for artefact in lever.artefacts:
-            _require_same_file(place, artefact)
+    recipe = replace(recipe, place=str(place.resolve()))
+    recipe.ready_files()
     return recipe
 
 

@@ -13,7 +13,7 @@ from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.tuning.outcome import RecipeSummary, Tuning
 from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.recipe.signature import require_same_model
-from pyrometer.tuning.search.confirming import confirm
+from pyrometer.tuning.search.confirming import Pairs, confirm
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
@@ -55,11 +55,11 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
             measurement = laboratory.measure(baseline, BASELINE_S)
             peak = laboratory.peak_bytes(baseline)
             laboratory.keep_reference(baseline)
+        laboratory.find_ready(recipe.configuration, recipe.ready_files())
         verdict = numerics = None
         if recipe.levers:
-            verdict, numerics, _ = confirm(
-                laboratory, recipe.configuration, num_pairs=NUM_PAIRS, pair_s=PAIR_S, progress=progress
-            )
+            pairs = Pairs(NUM_PAIRS, PAIR_S)
+            verdict, numerics, _ = confirm(laboratory, recipe.configuration, pairs, progress)
     environment = read_environment()
     different = [name for name, _, _ in differing_fields(recipe.environment, environment)]
     elsewhere = [f"proved at first under other conditions: {', '.join(different[:4])}"] if different else []

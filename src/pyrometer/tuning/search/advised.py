@@ -5,15 +5,21 @@ from __future__ import annotations
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.stage import Progress
 from pyrometer.errors import PyrometerError
-from pyrometer.quantity import Seconds
+from pyrometer.evidence.observe import observe
+from pyrometer.evidence.options import ObserveOptions
+from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.record import Record
-from pyrometer.rules.diagnose import diagnose
+from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
+from pyrometer.tuning.search.budget import Budget
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import Target, TargetSpec, entries_of
 
-DIAGNOSE_S: Seconds = 4.0
-LATEST_S: Seconds = 180.0
+MEASURED_SHARE = 0.05
+"""Of the time for the diagnosis: its observers take several times as long as the measurement."""
+
+LATEST_SHARE = 0.4
+"""Of that time, after which no observer is begun: the last one, and the start of the process, need the rest."""
 
 
 class DiagnoseRequest(Record, frozen=True, kw_only=True):
@@ -21,6 +27,7 @@ class DiagnoseRequest(Record, frozen=True, kw_only=True):
 
     spec: TargetSpec
     budget_s: Seconds
+    latest_s: Seconds
 
 
 class Advised(Record, frozen=True, kw_only=True):
@@ -32,15 +39,25 @@ class Advised(Record, frozen=True, kw_only=True):
 def diagnosed(request: DiagnoseRequest) -> Advised:
     """Diagnose a target, in the process of the caller."""
     target = request.spec.target()
-    found = diagnose(load_workload(target), budget_s=request.budget_s, sources=entries_of(target))
-    return Advised(findings=[finding for finding in found.findings if finding.advice.lever is not None])
+    options = ObserveOptions(budget_s=request.budget_s, latest_s=request.latest_s, command="")
+    evidence = observe(load_workload(target), target.text, options).evidence
+    found = explain(evidence, entries_of(target)).findings
+    return Advised(findings=[finding for finding in found if finding.advice.lever is not None])
 
 
-def findings_of(target: Target, progress: Progress) -> tuple[list[Finding], str | None]:
+def findings_of(target: Target, progress: Progress, budget: Budget) -> tuple[list[Finding], str | None]:
     """The findings of a target that name a lever; and why there are none where the diagnosis failed: a search goes on without."""
+    allowed_s = budget.diagnosis_s
+    if not allowed_s:
+        return (
+            [],
+            f"without predictions of findings: {format_seconds(budget.total_s)} are too short for a diagnosis",
+        )
     progress(0.0, "what findings advise")
+    request = DiagnoseRequest(
+        spec=target.spec, budget_s=allowed_s * MEASURED_SHARE, latest_s=allowed_s * LATEST_SHARE
+    )
     try:
-        request = DiagnoseRequest(spec=target.spec, budget_s=DIAGNOSE_S)
-        return run_fresh(diagnosed, request, timeout_s=LATEST_S).findings, None
+        return run_fresh(diagnosed, request, timeout_s=allowed_s).findings, None
     except PyrometerError as error:
         return [], f"without predictions of findings: {error}"

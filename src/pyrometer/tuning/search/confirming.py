@@ -7,8 +7,12 @@ prediction interval over the pairs).
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,8 +22,9 @@ from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.verdict import Outcome, Verdict
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, label_of
+from pyrometer.tuning.search.budget import FEWEST_PAIRS, SHORTEST_PAIR_S, shortest_pair_s
 from pyrometer.tuning.trials.gate import Numerics
-from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
 
 CONFIDENCE = 0.95
 LEAST_SPREAD = 0.01
@@ -29,13 +34,36 @@ RULE = DecisionRule(confidence=0.99, looks=(12,))
 FRESH_SEED = 7919
 
 
+@dataclass
+class Pairs:
+    """How many pairs of processes, and how long each is compared.
+
+    Attributes:
+        most: pairs.
+        pair_s: of comparison, each.
+        end_s: when all of it should be over, by `now`; pairs become shorter, then fewer, to meet it.
+        now: a clock.
+    """
+
+    most: int
+    pair_s: Seconds
+    end_s: Seconds = math.inf
+    now: Callable[[], Seconds] = time.monotonic
+
+    def fits(self, number: int, opening_s: Seconds, step_s: Seconds) -> bool:
+        """Whether another pair is begun."""
+        in_time = self.now() + opening_s + shortest_pair_s(step_s) <= self.end_s
+        return number < self.most and (number < FEWEST_PAIRS or in_time)
+
+    def compared_s(self, number: int, opening_s: Seconds, step_s: Seconds) -> Seconds:
+        """How long a pair that has just been opened is compared, so that those after it have as long."""
+        left = max(self.most - number, 1)
+        each_s = (self.end_s - self.now() - (left - 1) * opening_s) / left
+        return min(max(each_s, shortest_pair_s(step_s)), max(self.pair_s, SHORTEST_PAIR_S))
+
+
 def confirm(
-    laboratory: Laboratory,
-    recipe: Configuration,
-    *,
-    num_pairs: int,
-    pair_s: Seconds,
-    progress: Callable[[float, str], None],
+    laboratory: Laboratory, recipe: Configuration, pairs: Pairs, progress: Callable[[float, str], None]
 ) -> tuple[Verdict, Numerics, Bytes]:
     """Compare a recipe with the baseline anew; returns the verdict, the numerics, and the peak of memory.
 
@@ -43,20 +71,40 @@ def confirm(
         PyrometerError: a configuration that ran before no longer does.
     """
     verdicts: list[Verdict] = []
-    for number in range(num_pairs):
-        progress(number / num_pairs, f"confirming in fresh processes: pair {number + 1} of {num_pairs}")
-        seed = FRESH_SEED + number
-        with (
-            opened(laboratory, (), fresh_seed=seed) as baseline,
-            opened(laboratory, recipe, fresh_seed=seed) as changed,
-        ):
-            is_last = number == num_pairs - 1
-            if is_last:  # before the steps that are timed: they train the model that the check starts from
+    opening_s = 0.0
+    while pairs.fits(len(verdicts), opening_s, laboratory.step_s):
+        number, seed = len(verdicts), FRESH_SEED + len(verdicts)
+        progress(number / pairs.most, f"confirming in fresh processes: pair {number + 1} of {pairs.most}")
+        begin = pairs.now()
+        with _opened(laboratory, recipe, seed) as (baseline, changed):
+            opening_s = pairs.now() - begin
+            if (
+                number == 0
+            ):  # before the steps that are timed: they train the model that the check starts from
                 numerics = laboratory.check(changed)
-            verdicts.append(laboratory.compare(baseline, changed, pair_s, RULE, seed=seed))
-            if is_last:
+            compared_s = pairs.compared_s(number, opening_s, laboratory.step_s)
+            verdicts.append(laboratory.compare(baseline, changed, compared_s, RULE, seed=seed))
+            if number == 0:
                 peak = laboratory.peak_bytes(changed)
     return replace(_of_pairs(verdicts), baseline="baseline", candidate=label_of(recipe)), numerics, peak
+
+
+@contextlib.contextmanager
+def _opened(
+    laboratory: Laboratory, recipe: Configuration, seed: int
+) -> Iterator[tuple[OpenConfiguration, OpenConfiguration]]:
+    """The baseline and the recipe, each in a fresh process; both start at once, which takes half as long."""
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(2) as threads:
+        started = [
+            threads.submit(laboratory.open, configuration, fresh_seed=seed) for configuration in ((), recipe)
+        ]
+        wait(started)
+        sides = [each.result() for each in started if each.exception() is None]
+        for side in sides:
+            stack.callback(side.close)
+        for each in started:
+            each.result()
+        yield sides[0], sides[1]
 
 
 def _of_pairs(verdicts: Sequence[Verdict]) -> Verdict:

@@ -11,6 +11,12 @@ from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.lever import Lever
 from pyrometer.tuning.levers.registry import find_lever
 
+PROMISES_LITTLE = 0.9
+"""Expected ratio above which a lever that no finding advises waits for the others, where time is short."""
+
+LATER_CHOICE = 0.3
+"""Of a lever's gain, for each of its choices after the first: the first ones of other levers come before them."""
+
 
 class Prediction(NamedTuple):
     """What findings say of a lever: ratios of new over old time, and the codes of their rules."""
@@ -38,19 +44,24 @@ def predictions_of(findings: Iterable[Finding]) -> dict[str, Prediction]:
 
 
 def in_order(
-    choices: Mapping[str, list[LeverChoice]], predicted: Mapping[str, Prediction]
+    choices: Mapping[str, list[LeverChoice]], predicted: Mapping[str, Prediction], *, hurried: bool = False
 ) -> list[LeverChoice]:
     """All choices, the most promising first.
 
     What a finding advises comes first. Then expected gain: the logarithm of the expected ratio, over the time that the lever
     takes to be tried. Levers whose effect depends on what runs the model (precision, quantisation) come after executors, since
-    most pay only under a compiler.
+    most pay only under a compiler. Where there is no time for all, those that promise little come last.
     """
     flat = [
         (name, number, choice) for name, listed in choices.items() for number, choice in enumerate(listed)
     ]
     ranked = sorted(
-        flat, key=lambda item: (_phase(find_lever(item[0])), *_promise(item[0], item[1], predicted))
+        flat,
+        key=lambda item: (
+            hurried and item[0] not in predicted and find_lever(item[0]).prior > PROMISES_LITTLE,
+            _phase(find_lever(item[0])),
+            *_promise(item[0], item[1], predicted),
+        ),
     )
     return [choice for _, _, choice in ranked]
 
@@ -65,5 +76,5 @@ def _promise(name: str, number: int, predicted: Mapping[str, Prediction]) -> tup
     ratio = lever.prior
     if prediction is not None and prediction.low is not None and prediction.high is not None:
         ratio = math.sqrt(max(prediction.low, 1e-3) * max(prediction.high, 1e-3))
-    gain = -math.log(max(ratio, 1e-3)) / lever.minutes
-    return (0 if prediction else 1), -gain, name, number
+    gain = -math.log(max(ratio, 1e-3)) / lever.minutes * LATER_CHOICE**number
+    return (0 if prediction and number == 0 else 1), -gain, name, number

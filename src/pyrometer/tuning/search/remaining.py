@@ -1,11 +1,14 @@
 """What the hardware still leaves where a goal was missed: the roofline of the whole step.
 
 A step cannot be shorter than its arithmetic at the measured peak of matrix products, nor than moving its parameters, inputs
-and outputs once at the measured bandwidth. Williams, Waterman and Patterson, Roofline (2009); FLOP as `torch.utils.flop_counter` counts them.
+and outputs once at the measured bandwidth: that of memory where they do not fit into the last cache. A machine that others use, too, shows
+less than it can, with several threads most of all: peaks are those of one thread times their number where that is more, and a
+step that outruns them shows that they are not known. Williams, Waterman and Patterson, Roofline (2009); FLOP as `torch.utils.flop_counter` counts them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import torch
@@ -14,8 +17,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.errors import PyrometerError
+from pyrometer.hardware.cpu import read_cpu
 from pyrometer.hardware.peak_search import measure_peaks
-from pyrometer.hardware.peaks import Peak, Peaks
+from pyrometer.hardware.peaks import Peaks
 from pyrometer.quantity import Bytes, Seconds, format_percent, significant
 from pyrometer.record import Record, doc
 from pyrometer.tuning.trials.protocol import Source
@@ -63,22 +67,39 @@ def floor_of(request: FloorRequest) -> Floor:
     moved = sum(leaf.nbytes for leaf in tensors if isinstance(leaf, torch.Tensor))
     if isinstance(work, Inference):
         moved += sum(parameter.nbytes for parameter in work.model.parameters())
-    peaks = measure_peaks(device, budget_s=PEAKS_S)
     flop = float(counter.get_total_flops())
+    rates = [_rates(peaks, scale, request.dtype, moved) for peaks, scale in _peaks(device)]
+    flop_per_s, bytes_per_s = (max(column) for column in zip(*rates, strict=True))
     return Floor(
         flop=flop,
         moved_bytes=moved,
-        arithmetic_s=_over(flop, peaks.matmul_flop_per_s.get(request.dtype)),
-        transfer_s=_over(float(moved), _copy(peaks)),
+        arithmetic_s=flop / flop_per_s if flop_per_s > 0 else None,
+        transfer_s=moved / bytes_per_s if bytes_per_s > 0 else None,
     )
 
 
-def _copy(peaks: Peaks) -> Peak | None:
-    return max(peaks.copy_bytes_per_s.values(), key=lambda peak: peak.best, default=None)
+def _peaks(device: torch.device) -> Iterator[tuple[Peaks, int]]:
+    """What the machine reaches, and by how much it may be multiplied."""
+    yield measure_peaks(device, budget_s=PEAKS_S / 2), 1
+    threads = torch.get_num_threads()
+    if device.type == "cpu" and threads > 1:
+        torch.set_num_threads(1)
+        try:
+            yield measure_peaks(device, budget_s=PEAKS_S / 2), threads
+        finally:
+            torch.set_num_threads(threads)
 
 
-def _over(amount: float, peak: Peak | None) -> Seconds | None:
-    return amount / peak.best if peak is not None and peak.best > 0 else None
+def _rates(peaks: Peaks, scale: int, dtype: str, moved: Bytes) -> tuple[float, float]:
+    """FLOP and bytes per second at the most."""
+    matmul = peaks.matmul_flop_per_s.get(dtype)
+    last_cache = read_cpu().l3_bytes if peaks.device == "cpu" else None
+    memory = peaks.copy_bytes_per_s.get("memory")
+    within = last_cache is None or moved <= last_cache or memory is None
+    copies = list(peaks.copy_bytes_per_s.values()) if within else [memory]
+    bytes_per_s = max((peak.best for peak in copies if peak is not None), default=0.0)
+    # Memory is shared: one thread's bandwidth is no part of a whole.
+    return scale * (matmul.best if matmul else 0.0), bytes_per_s * (scale if within else 1)
 
 
 def remaining(source: Source, reached_s: Seconds, dtype: str) -> str:
@@ -89,6 +110,18 @@ def remaining(source: Source, reached_s: Seconds, dtype: str) -> str:
         return f"what the hardware leaves is not known: {error}"
     if floor.least_s is None or floor.least_s <= 0:
         return f"what the hardware leaves is not known: no peak for {dtype} was measured"
+    return left_of(floor, reached_s)
+
+
+def left_of(floor: Floor, reached_s: Seconds) -> str:
+    """How near to a limit that is known a step is."""
+    if floor.least_s is None:
+        return "what the hardware leaves is not known"
     what = "arithmetic" if floor.least_s == floor.arithmetic_s else "bandwidth"
-    share = min(floor.least_s / reached_s, 1.0)
+    share = floor.least_s / reached_s
+    if share > 1:
+        return (
+            f"what the hardware leaves is not known: the step is {significant(share, 2)}× faster than the {what} that was "
+            "measured just now, so that other programs must have taken part of the machine"
+        )
     return f"at {format_percent(share, 2)} of this machine's {what} limit: {significant(1 / share, 2)}× is the most left"

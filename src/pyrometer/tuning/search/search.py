@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -20,8 +19,9 @@ from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, forma
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
-from pyrometer.tuning.levers.stages import Stage
+from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
+from pyrometer.tuning.search.budget import TRIAL_SHARE, Budget
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order
 from pyrometer.tuning.search.settings import TuneSettings
@@ -32,6 +32,27 @@ LONGEST_TRIAL_S: Seconds = 30.0
 SHORTEST_TRIAL_S: Seconds = 4.0
 STEPS_TO_DECIDE = 60
 LATEST_OPEN_S: Seconds = 300.0
+OPEN_SHARE = 0.6
+"""Of the time that is left for trials, to apply one lever: those after it are to be tried, too."""
+
+TYPICAL_S: Seconds = 20.0
+"""Of each minute that applying a lever may take at worst."""
+
+REOPENED = 0.3
+"""Of a configuration's price, to open it again: what it compiled or exported is found ready."""
+
+SLOW_START = 1.5
+"""Times what the baseline took to be opened, which a configuration is given at least."""
+
+BOTH_OPENED = 1.3
+"""Of the time that one process takes to start, for two at once."""
+
+HOPELESS = 1.5
+"""An executor so many times slower than the best is not made up for by another precision under it."""
+
+THEN_S: Seconds = 10.0
+"""After the confirmation, to find out what the hardware leaves where a goal was missed."""
+
 LEAST_SAVING = 0.02
 """Of the peak of memory, as a share: single runs of one program differ by about that."""
 
@@ -41,6 +62,12 @@ _RESULTS: dict[Outcome, LeverResult] = {
     "same": "no gain",
     "undecided": "undecided",
 }
+
+
+def _stage_of(name: str) -> Stage:
+    """In which a lever is tried: its own, or the later one of a lever that it needs."""
+    lever = find_lever(name)
+    return max((lever.stage, *(find_lever(needed).stage for needed in lever.needs)), key=STAGES.index)
 
 
 def _saving(before: Bytes | None, after: Bytes | None) -> str:
@@ -54,7 +81,7 @@ class Search:
     Attributes:
         best: the best configuration so far.
         outcomes: of everything that was tried, in order.
-        executors: configurations of each executor that computed the right numbers, by its name, the fastest first.
+        opening_s: what starting a process with the baseline takes.
     """
 
     laboratory: Laboratory
@@ -63,20 +90,20 @@ class Search:
     predicted: dict[str, Prediction]
     step_s: Seconds
     progress: Callable[[float, str], None]
-    now: Callable[[], Seconds] = time.monotonic
+    budget: Budget
+    opening_s: Seconds = 0.0
     best: Configuration = ()
     outcomes: list[LeverOutcome] = field(default_factory=list)
     stages: list[StageReport] = field(default_factory=list)
     interrupted: bool = False
     _open: OpenConfiguration | None = None
-    _executors: dict[str, LeverChoice] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._began_s = self.now()
+    _executors: dict[str, LeverOutcome] = field(default_factory=dict)
 
     def begin_with(self, baseline: OpenConfiguration) -> None:
         """Take over an open baseline."""
         self._open = baseline
+        self.opening_s = baseline.elapsed_s
+        self._reserve()
 
     def close(self) -> None:
         """End the worker that holds the best configuration."""
@@ -93,15 +120,15 @@ class Search:
                 for stage in self.settings.stages:
                     self._run_stage(stage, choices)
             else:
-                self._try_all(in_order(choices, self.predicted))
+                self._try_all(choices)
                 self._prune()
         except KeyboardInterrupt:
             self.interrupted = True
 
     def _run_stage(self, stage: Stage, choices: dict[str, list[LeverChoice]]) -> None:
-        begin, before = self.now(), self.best
-        chosen = {name: listed for name, listed in choices.items() if find_lever(name).stage == stage}
-        self._try_all(in_order(chosen, self.predicted))
+        begin, before = self.budget.now(), self.best
+        chosen = {name: listed for name, listed in choices.items() if _stage_of(name) == stage}
+        self._try_all(chosen)
         kept = [choice.lever for choice in self.best if choice not in before]
         numerics = self._validated() if kept else None
         # What each kept lever brought over the one before it, together; the confirmation measures the whole.
@@ -112,7 +139,7 @@ class Search:
                 levers=kept,
                 ratio=math.prod(brought) if kept else None,
                 numerics=numerics,
-                elapsed_s=self.now() - begin,
+                elapsed_s=self.budget.now() - begin,
             )
         )
 
@@ -121,27 +148,49 @@ class Search:
         with opened(self.laboratory, self.best) as side:
             return self.laboratory.check(side)
 
-    def _try_all(self, ranked: Sequence[LeverChoice]) -> None:
-        decided: set[str] = set()
-        for number, choice in enumerate(ranked):
-            if self._spent_s > self.settings.budget_s:
-                self.outcomes += [
-                    self._untried(left) for left in ranked[number:] if left.lever not in decided
-                ]
+    def _try_all(self, choices: dict[str, list[LeverChoice]]) -> None:
+        hurried = self._expected_s(choices) > self.budget.trials_left_s
+        waiting, decided = in_order(choices, self.predicted, hurried=hurried), set[str]()
+        while waiting:
+            if not self._has_time:
+                self.outcomes += [self._untried(left) for left in waiting if left.lever not in decided]
                 return
-            share = min(self._spent_s / self.settings.budget_s, 0.99)
-            self.progress(share, f"{choice.label}; best so far {label_of(self.best)}")
+            # What would be cut short waits for the end: it must not take the time of those that fit.
+            choice = next((each for each in waiting if self._fits(each)), waiting[0])
+            waiting.remove(choice)
+            self.progress(self.budget.share, f"{choice.label}; best so far {label_of(self.best)}")
             outcome = self.attempt(choice)
             if outcome is not None:
                 self.outcomes.append(outcome)
                 decided.add(choice.lever)
 
+    def _expected_s(self, choices: dict[str, list[LeverChoice]]) -> Seconds:
+        """About how long trying everything takes."""
+        applying_s = sum(
+            find_lever(name).minutes * TYPICAL_S * len(listed) for name, listed in choices.items()
+        )
+        return applying_s + sum(map(len, choices.values())) * (self.opening_s + self._trial_s)
+
     @property
-    def _spent_s(self) -> Seconds:
-        return self.now() - self._began_s
+    def _has_time(self) -> bool:
+        return self.budget.trials_left_s > SLOW_START * self.opening_s + SHORTEST_TRIAL_S
+
+    def _fits(self, choice: LeverChoice) -> bool:
+        """Whether applying a lever is expected to end in time."""
+        return find_lever(choice.lever).minutes * TYPICAL_S < self._open_limit_s
+
+    def _reserve(self) -> None:
+        """Set aside what confirming the best configuration takes."""
+        price_s = 0.0 if self._open is None else self._open.price_s
+        pair_s = BOTH_OPENED * self.opening_s + REOPENED * price_s
+        then_s = 0.0 if self.settings.latency_s is None else THEN_S
+        # As long as there is nothing to confirm, the least will do: what is found late is confirmed more briefly.
+        num_pairs = self.settings.num_confirmations if self.best else 0
+        self.budget.reserve(num_pairs, pair_s, self.step_s, then_s)
 
     def _untried(self, choice: LeverChoice) -> LeverOutcome:
-        reason = f"the budget of {format_seconds(self.settings.budget_s)} was spent"
+        total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
+        reason = f"of the budget of {total} too little was left; {kept} are kept for the confirmation"
         return replace(self._blank(choice, self.best), reason=reason)
 
     # ---- one lever ---------------------------------------------------------------------------------------------
@@ -149,55 +198,99 @@ class Search:
     def attempt(self, choice: LeverChoice) -> LeverOutcome | None:
         """Try a lever on top of the best configuration; `None` where that is what runs already."""
         configuration = self._configuration(choice)
-        if configuration is None or configuration == self.best:
+        if configuration == self.best:
             return None
-        missing = lacks(find_lever(choice.lever), configuration)
-        if missing:
-            needed = ", ".join(sorted(missing))
-            reason = f"has no effect without {needed}, which was not kept"
+        lever = find_lever(choice.lever)
+        if (
+            lever.place == "structure"
+            and lever.executors is not None
+            and self._running not in lever.executors
+        ):
+            reason = f"does nothing under {self._running}, which is faster"
             return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
-        recalled = self.journal.recall(self.best, configuration)
-        outcome = recalled or self._tried(choice, configuration)
-        if recalled is None:
-            self.journal.add(outcome)
+        missing = lacks(lever, configuration)
+        if missing:
+            needed = " and ".join(sorted(missing))
+            reason = f"has no effect without {needed}, which was not tried before or does not run here"
+            return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
+        known = self._executors.get(choice.lever)
+        if known is not None and known.ratio is not None and known.ratio > HOPELESS:
+            reason = (
+                f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
+            )
+            return replace(self._blank(choice, configuration), reason=reason)
+        outcome = self._judged(choice, configuration)
+        under = self._under(choice)
+        if outcome.outcome in {"slower", "no gain", "undecided"} and under is not None and self._has_time:
+            together = self._judged(choice, under)
+            if together.ratio is not None and together.ratio < (outcome.ratio or math.inf):
+                outcome, configuration = together, under
         self._remember(choice, outcome)
         if outcome.outcome == "kept":
             self.best = configuration
+            self._reserve()
         return outcome
 
-    def _configuration(self, choice: LeverChoice) -> Configuration | None:
+    def _judged(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
+        """What was decided before, or what is decided now and written down."""
+        recalled = self.journal.recall(self.best, configuration)
+        if recalled is not None:
+            return recalled
+        outcome = self._tried(choice, configuration)
+        if outcome.outcome != "untried":
+            self.journal.add(outcome)
+        return outcome
+
+    def _configuration(self, choice: LeverChoice) -> Configuration:
         """The best configuration with a lever; under another executor where the lever does not work under the one that is best."""
-        lever, base = find_lever(choice.lever), self.best
-        executor = next((kept for kept in base if "executor" in find_lever(kept.lever).excludes), None)
-        running = executor.lever if executor else "eager"
-        if lever.executors is not None and running not in lever.executors and lever.place != "executor":
-            base = without_lever(base, running)
-            other = next((self._executors[name] for name in self._executors if name in lever.executors), None)
-            if other is not None:
-                base = with_lever(base, other)
-            elif "eager" not in lever.executors:
-                return with_lever(base, choice)
-        return with_lever(base, choice)
+        lever, running = find_lever(choice.lever), self._running
+        if lever.executors is None or running in lever.executors or lever.place == "executor":
+            return with_lever(self.best, choice)
+        other = next((name for name in self._executors if name in lever.executors), None)
+        return with_lever(self._run_by(other), choice)
+
+    def _under(self, choice: LeverChoice) -> Configuration | None:
+        """The lever together with an executor under which it pays, where that one was not kept by itself, and is not hopeless."""
+        for name in find_lever(choice.lever).pays_under:
+            known = self._executors.get(name)
+            if known is not None and name != self._running and (known.ratio or 1.0) < HOPELESS:
+                return with_lever(self._run_by(name), choice)
+        return None
+
+    @property
+    def _running(self) -> str:
+        executors = (kept.lever for kept in self.best if "executor" in find_lever(kept.lever).excludes)
+        return next(executors, "eager")
+
+    def _run_by(self, executor: str | None) -> Configuration:
+        """The best configuration under another executor; eager without one."""
+        base = without_lever(self.best, self._running)
+        if executor is None:
+            return base
+        known = self._executors[executor]
+        return with_lever(base, LeverChoice(lever=known.name, parameters=known.parameters))
 
     def _remember(self, choice: LeverChoice, outcome: LeverOutcome) -> None:
         """Keep the fastest way to use each executor that computed the right numbers, also where it was not kept."""
-        if "executor" in find_lever(choice.lever).excludes and outcome.outcome in {
-            "kept",
-            "no gain",
-            "slower",
-            "undecided",
-        }:
-            self._executors.setdefault(choice.lever, choice)
+        if "executor" not in find_lever(choice.lever).excludes or outcome.ratio is None:
+            return
+        if outcome.outcome == "kept" or choice.lever not in self._executors:
+            self._executors[choice.lever] = outcome
 
     def _tried(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
         """Open a configuration, weigh it, and hold it open in place of the best where it is better."""
-        begin, blank = self.now(), self._blank(choice, configuration)
+        now, limit_s = self.budget.now, self._open_limit_s
+        begin, blank = now(), self._blank(choice, configuration)
         try:
-            candidate = self.laboratory.open(configuration, timeout_s=self._open_limit_s)
+            candidate = self.laboratory.open(configuration, timeout_s=limit_s)
         except NotApplicableError as error:
-            return replace(blank, outcome="not applicable", reason=str(error), elapsed_s=self.now() - begin)
+            return replace(blank, outcome="not applicable", reason=str(error), elapsed_s=now() - begin)
         except PyrometerError as error:
-            return replace(blank, outcome="failed", reason=str(error), elapsed_s=self.now() - begin)
+            took_s = now() - begin
+            if limit_s < LATEST_OPEN_S and took_s >= limit_s:
+                reason = f"applying it takes longer than {format_seconds(limit_s)}, which is too much of what was left"
+                return replace(blank, reason=f"{reason} of the budget", elapsed_s=took_s)
+            return replace(blank, outcome="failed", reason=str(error), elapsed_s=took_s)
         with contextlib.ExitStack() as stack:
             stack.callback(candidate.close)
             try:
@@ -208,11 +301,12 @@ class Search:
                 stack.pop_all()
                 self.close()
                 self._open = candidate
-        return replace(weighed, elapsed_s=self.now() - begin)
+        return replace(weighed, elapsed_s=now() - begin)
 
     @property
     def _open_limit_s(self) -> Seconds:
-        return max(LATEST_OPEN_S, self.settings.budget_s / 2)
+        left_s = (self.budget.trials_left_s - SHORTEST_TRIAL_S) * OPEN_SHARE
+        return max(min(LATEST_OPEN_S, left_s), SLOW_START * self.opening_s)
 
     def _weighed(self, blank: LeverOutcome, candidate: OpenConfiguration) -> LeverOutcome:
         """Is it applied, does it compute the same, is it within memory, and is it faster?"""
@@ -288,7 +382,9 @@ class Search:
 
     @property
     def _trial_s(self) -> Seconds:
-        return min(max(SHORTEST_TRIAL_S, STEPS_TO_DECIDE * self.step_s), LONGEST_TRIAL_S)
+        wanted_s = max(SHORTEST_TRIAL_S, STEPS_TO_DECIDE * self.step_s)
+        allowed_s = max(SHORTEST_TRIAL_S, self.budget.trials_left_s * TRIAL_SHARE)
+        return min(wanted_s, allowed_s, LONGEST_TRIAL_S)
 
     def _best_side(self) -> OpenConfiguration:
         if self._open is None or self._open.configuration != self.best:
@@ -320,7 +416,7 @@ class Search:
             added = self.journal.recall(rest, self.best)
             if choice not in self.best or (added is not None and added.outcome == "kept"):
                 continue  # the last one was kept against just that
-            if self._spent_s > self.settings.budget_s:
+            if not self._has_time:
                 return
             self.progress(0.99, f"is {choice.label} still needed?")
             self._leave_out(choice, rest)

@@ -18,7 +18,7 @@ class TuneSettings(Record, frozen=True, kw_only=True):
 
     latency_s: Annotated[Seconds | None, doc("median step to be reached")] = None
     memory_bytes: Annotated[Bytes | None, doc("peak that must not be exceeded")] = None
-    budget_s: Annotated[Seconds, doc("no lever is begun after it; the confirmation comes on top")] = (
+    budget_s: Annotated[Seconds, doc("for all of it, from the baseline to the confirmation")] = (
         DEFAULT_BUDGET_S
     )
     tolerance: Annotated[float, doc("largest error of levers of the class tolerance")] = TOLERANCE

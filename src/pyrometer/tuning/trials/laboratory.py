@@ -116,9 +116,18 @@ class Laboratory:
         """What the levers of a configuration wrote when it was opened last."""
         return self._files.get(key_of(configuration), {})
 
-    def survey(self, side: OpenConfiguration, levers: Sequence[str]) -> protocol.Surveyed:
+    def find_ready(self, configuration: Configuration, files: dict[str, list[Path]]) -> None:
+        """Name what the levers of a configuration wrote elsewhere, for when it is opened."""
+        self._files[key_of(configuration)] = {
+            lever: [str(path) for path in paths] for lever, paths in files.items()
+        }
+
+    def survey(
+        self, side: OpenConfiguration, levers: Sequence[str], *, timeout_s: Seconds | None = None
+    ) -> protocol.Surveyed:
         """Ask which levers may be tried on top of an open configuration."""
-        return side.worker.ask(protocol.Survey(levers=list(levers)), protocol.Surveyed, timeout_s=self.open_s)
+        request = protocol.Survey(levers=list(levers))
+        return side.worker.ask(request, protocol.Surveyed, timeout_s=timeout_s or self.open_s)
 
     def keep_reference(self, baseline: OpenConfiguration) -> None:
         """Write down what the baseline computes.

@@ -86,9 +86,14 @@ def _case_error(session: InferenceSession, kept: Kept, seed: int) -> CaseError:
         output = _output(session, case.arguments, seed)
     except (Exception, SystemExit) as failed:  # noqa: BLE001 - whatever the lever's library raises is a finding
         return CaseError(label=case.label, mismatch=f"raised {described(failed)}")
+    return case_error(case.label, output, reference)
+
+
+def case_error(label: str, output: Any, reference: Any) -> CaseError:
+    """How far an output is from the reference."""
     error = numeric_error(output, reference, 0.0)
     return CaseError(
-        label=case.label,
+        label=label,
         max_abs=error.max_abs,
         max_rel=error.max_rel,
         cosine=error.cosine,

@@ -6,13 +6,33 @@ import functools
 from typing import Any
 
 import torch
+from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
+from pyrometer.tuning.levers.attention import written_out
 from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.private import inductor_patch, missing_compiler, num_frozen_parameters
+from pyrometer.tuning.levers.private import (
+    inductor_patch,
+    missing_compiler,
+    num_cpp_wrappers,
+    num_frozen_parameters,
+)
 from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
+
+
+def uncompilable(subject: Subject) -> str | None:
+    """Why a model is not compiled: it comes so, or this machine cannot."""
+    if any(is_compiled(module) for module in subject.model.modules()):
+        return "the model comes compiled"
+    return missing_compiler(subject.device)
+
+
+SWITCHES = ("freezing", "cpp_wrapper")
+"""Parameters that are settings of Inductor of the same name."""
+
+AUTOTUNE = "max-autotune-no-cudagraphs"
 
 
 @lever
@@ -35,23 +55,31 @@ class Compile(Lever):
 
     def refuses(self, subject: Subject) -> str | None:
         """What is compiled already, or cannot be compiled on this machine."""
-        if any(is_compiled(module) for module in subject.model.modules()):
-            return "the model comes compiled"
-        return missing_compiler(subject.device)
+        return uncompilable(subject)
 
     def choices(self, subject: Subject) -> list[Parameters]:
-        """On a CPU with frozen parameters first; on a GPU with CUDA graphs, too."""
+        """On a CPU with frozen parameters first, then with what takes longer to compile; on a GPU with CUDA graphs, too.
+
+        Attention of `torch.nn` is written out for the compiler, which would take its fused call as it is.
+        """
         if subject.is_training:
             return [{"mode": "default"}]
         if subject.device.type == "cuda":
             return [{"mode": "default"}, {"mode": "reduce-overhead"}, {"mode": "max-autotune"}]
         shapes: Parameters = {"dynamic": True} if subject.shapes_vary() else {}
-        return [{"mode": "default", "freezing": True, **shapes}, {"mode": "default", **shapes}]
+        if subject.has(nn.TransformerEncoderLayer, nn.MultiheadAttention):
+            shapes = {**shapes, "fastpath": False}
+        frozen: dict[str, Any] = {"mode": "default", "freezing": True}
+        variants = [frozen, {"mode": "default"}, frozen | {"cpp_wrapper": True}, frozen | {"mode": AUTOTUNE}]
+        return [{**variant, **shapes} for variant in variants]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Wrap the model; nothing is compiled before the first call."""
-        if parameters.get("freezing"):
-            subject.compile_contexts.append(functools.partial(inductor_patch, freezing=True))
+        switched = {name: True for name in SWITCHES if parameters.get(name)}
+        if switched:
+            subject.compile_contexts.append(functools.partial(inductor_patch, **switched))
+        if parameters.get("fastpath") is False:
+            subject.contexts.append(written_out)
         mode = parameters.get("mode", "default")
         if subject.is_training:
             subject.work = subject.work.variant(mode=mode)
@@ -71,6 +99,8 @@ class Compile(Lever):
                 if frozen == 0
                 else "this torch does not tell whether parameters were frozen"
             )
+        if parameters.get("cpp_wrapper") and not num_cpp_wrappers():
+            return "no generated code is seen that calls its kernels from C++"
         return None
 
     def lines(self, parameters: Parameters) -> list[str]:
@@ -78,5 +108,11 @@ class Compile(Lever):
         mode = parameters.get("mode", "default")
         chosen = "" if mode == "default" else f", mode={mode!r}"
         chosen += ", dynamic=True" if parameters.get("dynamic") else ""
-        frozen = ["torch._inductor.config.freezing = True  # before the first call, under torch.no_grad()"]
-        return [*(frozen if parameters.get("freezing") else []), f"model = torch.compile(model{chosen})"]
+        switched = [name for name in SWITCHES if parameters.get(name)]
+        lines = [
+            f"torch._inductor.config.{name} = True  # before the first call, under torch.no_grad()"
+            for name in switched
+        ]
+        if parameters.get("fastpath") is False:
+            lines.append("torch.backends.mha.set_fastpath_enabled(False)  # for as long as the model runs")
+        return [*lines, f"model = torch.compile(model{chosen})"]

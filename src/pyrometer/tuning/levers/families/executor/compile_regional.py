@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
+from pyrometer.tuning.levers.families.executor.compile import uncompilable
 from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.private import missing_compiler
 from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
@@ -33,11 +33,9 @@ class CompileRegional(Lever):
 
     def refuses(self, subject: Subject) -> str | None:
         """A model without repeated blocks, or one that comes compiled."""
-        if any(is_compiled(module) for module in subject.model.modules()):
-            return "the model comes compiled"
         if not repeated_blocks(subject.model):
             return "no block is repeated: no list of modules holds several of one class that have parts of their own"
-        return missing_compiler(subject.device)
+        return uncompilable(subject)
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Compile each block in place; nothing is compiled before the first call."""

@@ -22,6 +22,7 @@ class _Autocast(Lever):
     kinds = frozenset({"inference", "training"})
     excludes = frozenset({"precision"})
     executors = frozenset({"eager", "compile", "compile_regional"})
+    pays_under = frozenset({"compile"})
     dtype: ClassVar[torch.dtype]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:

@@ -26,6 +26,7 @@ class CastBf16(Lever):
     fix_class = "tolerance"
     excludes = frozenset({"precision"})
     executors = frozenset({"eager", "compile", "compile_regional", "aot_inductor", "cuda_graphs"})
+    pays_under = frozenset({"compile"})
     prior = 0.7
 
     def refuses(self, subject: Subject) -> str | None:

@@ -24,7 +24,8 @@ class QuantisedLinears(Lever):
     place = "quantisation"
     fix_class = "semantic"
     excludes = frozenset({"quantisation"})
-    executors = frozenset({"eager", "compile"})
+    needs = frozenset({"compile"})
+    executors = frozenset({"compile"})
     extra = "quant"
     modules = ("torchao",)
     config_name: ClassVar[str]

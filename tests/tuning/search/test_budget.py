@@ -1,0 +1,182 @@
+"""A search ends when its budget does, with baseline, trials and confirmation in it; on a clock that is ours."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.errors import UserProgramError
+from pyrometer.tuning import tune
+from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.recipe.signature import Signature
+from pyrometer.tuning.search.budget import Budget
+from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.trials import protocol
+from pyrometer.tuning.trials.gate import Numerics
+
+LEVERS = {
+    "drop_dropout": 0.9,
+    "fold_batchnorm": 0.95,
+    "channels_last": 0.8,
+    "compile": 0.7,
+    "aot_inductor": 1.1,
+    "onnxruntime": 0.9,
+    "openvino": 1.2,
+    "autocast_bf16": 1.4,
+    "cast_bf16": 1.3,
+    "threads": 1.0,
+}
+
+
+class Clock:
+    """Stands still until somebody works."""
+
+    def __init__(self):
+        self.now_s = 100.0
+
+    def __call__(self):
+        return self.now_s
+
+    def take(self, seconds):
+        self.now_s += seconds
+
+
+class TimedLaboratory:
+    """Everything takes as long as on a machine that others use, too."""
+
+    clock: Clock
+    opening_s = 6.0
+    step_s = 0.05
+    slowest_lever_s = 70.0
+
+    def __init__(self, source, folder, limits, **_):
+        self.source = protocol.Source()
+        self.compared_s = []
+
+    def open(self, configuration, *, fresh_seed=None, timeout_s=None):
+        applying_s = sum(
+            self.slowest_lever_s if find_lever(choice.lever).minutes >= 0.5 else 0.5
+            for choice in configuration
+        )
+        if fresh_seed is not None:  # what was compiled is found ready, and two start at once
+            applying_s = 0.2 * applying_s
+        took_s = self.opening_s / (2 if fresh_seed is not None else 1) + applying_s
+        if timeout_s is not None and took_s > timeout_s:
+            self.clock.take(timeout_s)
+            raise UserProgramError("took longer and was ended")
+        self.clock.take(took_s)
+        opened = SimpleNamespace(not_applied=None, artefact_bytes=0, fixed_shapes=False)
+        return SimpleNamespace(
+            configuration=configuration,
+            opened=opened,
+            price_s=applying_s,
+            elapsed_s=took_s,
+            close=lambda: None,
+        )
+
+    def measure(self, side, budget_s):
+        self.clock.take(budget_s)
+        return SimpleNamespace(complete=True, median_s=self.step_s)
+
+    def survey(self, side, levers, *, timeout_s=None):
+        if timeout_s is not None:
+            self.clock.take(timeout_s)
+            raise UserProgramError(f"took longer than {timeout_s:.0f} s and was ended")
+        signature = Signature(model="M", num_parameters=1, parameters="a", modules="b")
+        choices = {name: [{"num": 1} if name == "threads" else {}] for name in LEVERS}
+        choices["compile"] = [{"mode": "default"}, {"mode": "default", "freezing": True}]
+        return protocol.Surveyed(
+            refused={}, choices=choices, kind="inference", signature=signature, parameter_bytes=1
+        )
+
+    def keep_reference(self, side):
+        self.clock.take(1.0)
+
+    def peak_bytes(self, side):
+        return 1
+
+    def check(self, side):
+        self.clock.take(1.0)
+        return Numerics()
+
+    def files_of(self, configuration):
+        return {}
+
+    def compare(self, best, candidate, budget_s, rule=None, seed=0):
+        self.clock.take(min(budget_s, 24 * self.step_s + 1.0) if rule is None else budget_s)
+        self.compared_s.append(budget_s)
+        ratio = 1.0
+        for side, power in ((candidate, 1), (best, -1)):
+            for choice in side.configuration:
+                ratio *= LEVERS[choice.lever] ** power
+        outcome = "faster" if ratio < 0.98 else "slower" if ratio > 1.02 else "same"
+        figures = {"margin": 0.05, "smallest_effect": 0.02, "num_blocks": 8, "elapsed_s": 1.0}
+        return Verdict(outcome=outcome, ratio=ratio, ci_low=ratio, ci_high=ratio, confidence=0.95, **figures)
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Run a whole search on the clock; returns what it found, and how long it took."""
+
+    def run(budget_s, diagnosis=0.0, memory_bytes=None, **machine):
+        clock = Clock()
+        kind = type("Machine", (TimedLaboratory,), {"clock": clock, **machine})
+        monkeypatch.setattr(tune, "Laboratory", kind)
+
+        def advised(source, budget, tell):
+            clock.take(budget.diagnosis_s * diagnosis)
+            return (), None
+
+        monkeypatch.setattr(tune, "_advised", advised)
+        monkeypatch.setattr(tune, "send", lambda work, place: None)
+        monkeypatch.setattr(tune, "make_recipe", lambda *_, **__: SimpleNamespace(kind="inference"))
+        work = SimpleNamespace(name="work")
+        budget = Budget(budget_s, clock)
+        found, _ = tune.search_recipe(
+            work, TuneSettings(budget_s=budget_s, memory_bytes=memory_bytes), budget=budget
+        )
+        return found, clock.now_s - 100.0
+
+    return run
+
+
+@pytest.mark.parametrize("budget_s", [60.0, 90.0, 180.0, 600.0])
+@pytest.mark.parametrize("diagnosis", [0.0, 1.0])
+def test_a_search_ends_when_its_budget_does(searched, budget_s, diagnosis):
+    found, took_s = searched(budget_s, diagnosis)
+    assert took_s <= 1.2 * budget_s
+    assert found.elapsed_s == pytest.approx(took_s)
+    assert found.final is not None
+    assert found.final.num_processes >= 2
+
+
+def test_a_plan_that_takes_too_long_is_given_up_and_the_search_goes_on(searched):
+    found, took_s = searched(300.0, memory_bytes=2)
+    assert took_s <= 1.2 * 300.0
+    reasons = {each.name: each.reason for each in found.levers}
+    assert reasons["checkpointing"].startswith(
+        "whether it fits could not be found out: took longer than 45 s"
+    )
+    assert found.final is not None
+
+
+def test_long_steps_and_slow_starts_overrun_by_little(searched):
+    _, took_s = searched(300.0, 1.0, opening_s=15.0, step_s=0.5)
+    assert took_s <= 1.2 * 300.0
+
+
+def test_what_is_too_slow_for_the_time_that_is_left_does_not_cost_those_that_fit(searched):
+    found, _ = searched(150.0)
+    tried = {each.name: each.outcome for each in found.levers}
+    assert tried["channels_last"] == "kept"
+    assert tried["cast_bf16"] == "slower"
+    assert tried["aot_inductor"] == "untried"
+
+
+def test_with_time_for_all_nothing_is_left_untried_and_the_confirmation_is_whole(searched):
+    found, took_s = searched(3000.0)
+    assert "untried" not in {each.outcome for each in found.levers}
+    assert found.final.num_processes == TuneSettings().num_confirmations
+    assert took_s < 2000.0
