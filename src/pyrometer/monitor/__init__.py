@@ -1,0 +1,1 @@
+"""How a program behaves in production: instruments, detectors, alerts, logs, degradation."""
