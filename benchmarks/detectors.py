@@ -20,7 +20,7 @@ from pyrometer.monitor.detecting.detector import Floats, make_detector
 from pyrometer.monitor.detecting.watch import Guard, Watch, latency_guards
 
 RATE_PER_S = 1000
-WARM_UP = 6000
+WARM_UP = 8000
 AFTER = 4000
 TICK = 100  # requests per look: a tenth of a second
 Noise = Callable[[np.random.Generator, int], Floats]
@@ -66,14 +66,16 @@ def correlated_load(rng: np.random.Generator, n: int) -> Floats:
 
 
 SETS: dict[str, dict[str, Noise]] = {
-    "tuning": {"lognormal, spikes": lognormal_with_spikes, "the same, ±10 % swing": slow_swing},
-    "judging": {
+    "tuning": {
+        "lognormal, spikes": lognormal_with_spikes,
+        "the same, ±10 % swing": slow_swing,
         "gamma, Pareto tail": gamma_with_pareto,
         "Student's t of 3": student_log,
         "two shapes mixed": two_shapes,
         "bursts of pauses": bursts_of_pauses,
         "correlated load": correlated_load,
     },
+    "judging": {},
 }
 
 
@@ -153,7 +155,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--set", choices=SETS, default="judging")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="detectors whose name contains this")
+    parser.add_argument("--noise", default="", help="noises whose name contains this")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -161,6 +164,8 @@ def main() -> None:
     if not options.json:
         print(f"{'noise':24}{'detector':22}{'false/100k':>11}{'+10 %':>12}{'+20 %':>12}{'+50 %':>12}{'ns':>7}")
     for title, noise in SETS[options.set].items():
+        if options.noise not in title:
+            continue
         for name, make in watches().items():
             if options.only and options.only not in name:
                 continue

@@ -39,7 +39,7 @@ class Cusum:
         block: int = 25,
         slack: float = 0.5,
         limit: float = 8.0,
-        warm_up: int = 80,
+        warm_up: int = 160,
         memory: int = 400,
         both: bool = False,
         logarithmic: bool = True,

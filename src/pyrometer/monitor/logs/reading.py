@@ -19,7 +19,6 @@ from pyrometer.errors import InputError
 
 BLOCK_BYTES = 8 << 20
 LONGEST_LINE = 1 << 20
-FEW_LINES = 128
 
 COLUMNS: dict[str, pl.DataType] = {
     "timestamp": pl.String(),
@@ -102,35 +101,39 @@ def _blocks(file: IO[bytes], left_out: Counter[str]) -> Iterator[bytes]:
 
 def _parsed(block: bytes, left_out: Counter[str]) -> Iterator[pl.DataFrame]:
     table = _table(block)
-    if table is not None:
-        if table.height:
-            yield table
-        return
-    if block.count(b"\n", 0, len(block) - 1) < FEW_LINES:
-        yield from _few(block.split(b"\n"), left_out)
-        return
-    middle = block.find(b"\n", len(block) // 2) + 1
-    if not 0 < middle < len(block):
-        middle = block.rfind(b"\n", 0, len(block) // 2) + 1
-    for half in (block[:middle], block[middle:]):
-        yield from _parsed(half, left_out)
+    if table is None:
+        yield from _halved(_screened(block, left_out), left_out)
+    elif table.height:
+        yield table
 
 
-def _few(lines: list[bytes], left_out: Counter[str]) -> Iterator[pl.DataFrame]:
+def _screened(block: bytes, left_out: Counter[str]) -> bytes:
+    """A block without the lines that do not even begin and end like an object; most bad lines are of these."""
     kept = []
-    for line in lines:
-        if not line.strip():
-            continue
-        fault = _fault(line)
-        if fault is None and _table(line) is None:
-            fault = "foreign"  # JSON to one parser and none to the other
-        if fault is None:
+    for line in block.split(b"\n"):
+        if line.startswith(b"{") and line.endswith(b"}") and b"\0" not in line:
             kept.append(line)
-        else:
-            left_out[fault] += 1
-    table = _table(b"\n".join(kept)) if kept else None
+        elif line.strip():
+            fault = _fault(line)
+            if fault is None:
+                kept.append(line)
+            else:
+                left_out[fault] += 1
+    return b"\n".join(kept)
+
+
+def _halved(block: bytes, left_out: Counter[str]) -> Iterator[pl.DataFrame]:
+    """Tables of the parts of a block in which all is well; a bad line ends up alone, and is counted."""
+    table = _table(block) if block else None
     if table is not None:
         yield table
+        return
+    middle = block.find(b"\n", len(block) // 2) + 1 or block.rfind(b"\n") + 1
+    if middle:
+        for half in (block[:middle].rstrip(b"\n"), block[middle:]):
+            yield from _halved(half, left_out)
+    elif block:
+        left_out[_fault(block) or "foreign"] += 1  # JSON to one parser and none to the other
 
 
 def _fault(line: bytes) -> str | None:

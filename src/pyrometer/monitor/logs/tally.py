@@ -75,7 +75,8 @@ class Grid:
         """The same with pairs of keys added up."""
         grid = Grid(self._counts.shape[1])
         for key, row in self._rows.items():
-            grid._counts[grid._place(key // 2)] += self._counts[row]  # noqa: SLF001 - of its own kind
+            place = grid._place(key // 2)  # first: it may move the counts  # noqa: SLF001 - of its own kind
+            grid._counts[place] += self._counts[row]  # noqa: SLF001
         return grid
 
 
