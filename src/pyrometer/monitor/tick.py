@@ -33,7 +33,9 @@ class Numerics(Record, frozen=True, kw_only=True):
     num_infinite: Annotated[int, doc("outputs with an infinity in them")] = 0
     low: Annotated[float | None, doc("the least finite value seen")] = None
     high: Annotated[float | None, doc("the largest finite value seen")] = None
-    means: Annotated[list[float], doc("mean of each finite output, in order")] = []
+    values: Annotated[
+        list[float], doc("some values of the outputs, evenly taken; for their distribution")
+    ] = []
 
 
 class Calls(Record, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ class Listener(Protocol):
     """
 
     def samples(self, call: str, at_s: Seconds, latencies_s: Sequence[float], /) -> None:
-        """Latencies of one function since the last time, in order, about every tenth of a second; of errors NaN."""
+        """Latencies of the calls of one function that returned since the last time, in order; every tenth of a second."""
 
     def tick(self, tick: Tick, /) -> Sequence[Event]:
         """One second is over; what it returns is logged with the next tick."""
