@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from pyrometer.monitor.logs.analyze import analyze
-from pyrometer.monitor.logs.line import stamp
+from pyrometer.monitor.logs.record import stamp
 
 BATCHES = (1, 4, 8)
 HOSTILE = (b'{"timestamp":"2026-01-01T00:00:0', b"\0" * 200, b"INFO:     127.0.0.1 - GET /health 200 OK")
@@ -53,12 +53,12 @@ def write_log(path: Path, lines: int, *, hostile: bool = True, rate_per_s: float
                     "shape": f"{batch}x3x{sizes[i]}x{sizes[i]}",
                     "batch": batch,
                     "latency_s": round(float(latency[i]), 7),
-                    "compile_status": "compiled",
-                    "graph_breaks": 0,
+                    "compilations": 0.0,
+                    "graph_breaks": 0.0,
                     "trace_id": f"{places[i]:032x}",
                 }
                 if places[i] * 40 // lines != (places[i] - 1) * 40 // lines:
-                    line |= {"compile_status": "recompiled", "latency_s": 2.5}
+                    line |= {"compilations": 1.0, "latency_s": 2.5}
                 if devices[i] == 1 and failed[i] < 0.002:
                     line |= {"event": "error", "error": f"RuntimeError: CUDA error in block {int(failed[i] * 1e6)}"}
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")

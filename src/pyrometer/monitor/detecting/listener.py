@@ -21,7 +21,7 @@ MOST_CALLS = 64
 """Functions that are judged; a program that names a function per request would fill the memory."""
 
 LEAK_PER_HOUR = 64 * 2**20
-MEMORY_SERIES = ("process_resident_bytes", "device_allocated_bytes")
+MEMORY_SERIES = ("process_memory_bytes", "device_memory_allocated_bytes")
 
 
 class Notice:
@@ -59,7 +59,7 @@ class Detection:
         normal_errors: share of failures that is tolerated.
         leaks: gauges whose growth is watched; what is tolerated per hour, in their unit.
         told: is called with each notice, on the monitor's thread.
-        outputs: whether the means of sampled outputs are compared with those of the beginning.
+        outputs: whether values of sampled outputs are compared with those of the beginning.
     """
 
     def __init__(
@@ -135,9 +135,9 @@ class Detection:
                 self._tell(f"{call}.errors", Noticed("error-rate", change, ended + failed))
         silence = self._watch(f"{call}.requests", lambda: [Guard("absence", Absence(), Alarm(recovery=1))])
         self._look(silence, at_s, np.zeros(ended + failed))
-        if self._outputs and calls.numerics.means:
+        if self._outputs and calls.numerics.values:
             shift = self._watch(f"{call}.outputs", _output_guards)
-            self._look(shift, at_s, calls.numerics.means)
+            self._look(shift, at_s, calls.numerics.values)
 
     def _watch(self, signal: str, guards: Callable[[], list[Guard]]) -> Watch:
         if signal not in self._watches:

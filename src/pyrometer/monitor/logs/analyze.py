@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from pyrometer.errors import InputError
-from pyrometer.monitor.logs.line import stamp
 from pyrometer.monitor.logs.reading import files_of, tables_of
-from pyrometer.monitor.logs.record import LogAnalysis
+from pyrometer.monitor.logs.record import LogAnalysis, stamp
 from pyrometer.monitor.logs.relating import correlations
 from pyrometer.monitor.logs.tally import BINS, MOST_CELLS, OTHER, Tally
 from pyrometer.monitor.logs.trend import change_points, quantile_s, trend_of

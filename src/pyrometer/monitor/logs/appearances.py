@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 MOST = 100_000
@@ -15,12 +13,11 @@ KINDS = ("process", "shape", "batch")
 
 
 class Happened(NamedTuple):
-    """Events of one kind in one second of one process and cell."""
+    """A second of one process in which something was compiled, or a graph broke, and what was called in it."""
 
     second: int
-    cell: int
-    count: int
-    keys: tuple[tuple[str, str, str], ...]  # kind, process and value, per kind
+    process: str
+    values: set[tuple[str, str]]  # kind and value
 
 
 class Appearances:
@@ -28,19 +25,27 @@ class Appearances:
 
     def __init__(self) -> None:
         self.first_s: dict[tuple[str, str, str], int] = {}
-        self.recompiles: list[Happened] = []
-        self.breaks: list[Happened] = []
+        self.recompiles: dict[tuple[str, int], Happened] = {}
+        self.breaks: dict[tuple[str, int], Happened] = {}
         self.is_whole = True
 
-    def add(self, groups: pl.DataFrame, cells: npt.NDArray[np.int64]) -> None:
-        """Take in the groups of a table, of which each has the cell at its place."""
-        known = groups.with_columns(pl.Series("cell", cells)).filter(pl.col("second") >= 0)
+    def add(self, groups: pl.DataFrame) -> None:
+        """Take in the groups of a table."""
+        known = groups.filter(pl.col("second") >= 0)
         for kind in KINDS:
             firsts = known.group_by("process", pl.col(kind).alias("value")).agg(pl.col("second").min())
             for process, value, second in firsts.iter_rows():
                 self._see((kind, process, value), second)
         self._collect(self.recompiles, known, "recompiles")
         self._collect(self.breaks, known, "breaks")
+
+    def is_first(self, one: Happened, kind: str, within_s: int) -> bool:
+        """Whether a value of this kind was new to the process when it happened."""
+        return any(
+            one.second <= self.first_s.get((kind, one.process, value), -within_s - 1) + within_s
+            for of, value in one.values
+            if of == kind and value
+        )
 
     def _see(self, key: tuple[str, str, str], second: int) -> None:
         if key in self.first_s:
@@ -50,11 +55,11 @@ class Appearances:
         else:
             self.is_whole = False
 
-    def _collect(self, into: list[Happened], groups: pl.DataFrame, column: str) -> None:
-        rows = groups.filter(pl.col(column) > 0).select("second", "cell", column, *KINDS)
-        for second, cell, count, process, shape, batch in rows.iter_rows():
-            if len(into) >= MOST:
+    def _collect(self, into: dict[tuple[str, int], Happened], groups: pl.DataFrame, column: str) -> None:
+        rows = groups.filter(pl.col(column) > 0).select("second", *KINDS).unique()
+        for second, process, shape, batch in rows.iter_rows():
+            if (process, second) not in into and len(into) >= MOST:
                 self.is_whole = False
                 return
-            keys = (("process", process, process), ("shape", process, shape), ("batch", process, batch))
-            into.append(Happened(second, cell, count, keys))
+            happened = into.setdefault((process, second), Happened(second, process, set()))
+            happened.values.update((("process", process), ("shape", shape), ("batch", batch)))

@@ -31,8 +31,8 @@ COLUMNS: dict[str, pl.DataType] = {
     "shape": pl.String(),
     "batch": pl.Int64(),
     "latency_s": pl.Float64(),
-    "compile_status": pl.String(),
-    "graph_breaks": pl.Int64(),
+    "compilations": pl.Float64(),
+    "graph_breaks": pl.Float64(),
     "error": pl.String(),
 }
 
@@ -46,7 +46,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = [file for file in path.iterdir() if file.is_file() and ".jsonl" in file.suffixes]
+            inside = [file for file in path.iterdir() if file.is_file() and _is_log(file)]
             if not inside:
                 raise InputError(f"{path}: holds no log; name a folder with files such as events.jsonl, or files")
             found += sorted(inside, key=lambda file: (file.stat().st_mtime, file.name))
@@ -55,6 +55,11 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         else:
             raise InputError(f"{path}: no such file; name a log of JSON lines, or a folder of them")
     return found
+
+
+def _is_log(file: Path) -> bool:
+    """Whether a file of a folder is a log; beside those of calls the monitor writes ticks, which are none."""
+    return ".jsonl" in file.suffixes and not file.name.startswith("ticks-")
 
 
 def tables_of(path: Path, left_out: Counter[str]) -> Iterator[pl.DataFrame]:

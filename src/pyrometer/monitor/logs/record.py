@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pyrometer.quantity import Ratio, Seconds
@@ -72,9 +73,9 @@ class Trigger(Record, frozen=True, kw_only=True):
 
     event: Annotated[str, doc("recompile or graph_break")]
     pattern: Annotated[str, doc("such as: first request of a shape in a process")]
-    num_events: Annotated[int, doc("events that fit the pattern")]
-    num_all: Annotated[int, doc("events of this kind")]
-    num_requests: Annotated[int, doc("lines that fit the pattern")]
+    num_events: Annotated[int, doc("seconds of a process with such an event that fit the pattern")]
+    num_all: Annotated[int, doc("seconds of a process with such an event")]
+    num_chances: Annotated[int, doc("seconds or lines that fit the pattern, with an event or without")]
     lift: Annotated[float | None, doc("rate of events with the pattern over the rate without; null without any")]
 
 
@@ -110,3 +111,12 @@ class LogAnalysis(Record, frozen=True, kw_only=True):
     triggers: list[Trigger] = []
     clusters: list[ErrorCluster] = []
     notes: Annotated[list[str], doc("what limits the answer")] = []
+
+
+def stamp(at_s: Seconds) -> str:
+    """A Unix time as lines of logs have it.
+
+    >>> stamp(1.5)
+    '1970-01-01T00:00:01.500000Z'
+    """
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

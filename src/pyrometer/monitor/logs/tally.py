@@ -30,8 +30,9 @@ MOST_PAIRS = 400_000
 OTHER = ("other",) * len(FEATURES)
 """The cell of all combinations beyond `MOST_CELLS`."""
 
-IS_RECOMPILE = (pl.col("compile_status") == "recompiled") | (pl.col("event") == "recompile")
-IS_BREAK = (pl.col("graph_breaks") > 0) | (pl.col("event") == "graph_break")
+# Lines say what was compiled within their second.
+_COMPILED = pl.col("compilations") > 0
+_BROKE = pl.col("graph_breaks") > 0
 _SELECTED = pl.col("event").is_in(["slow", "error"])
 
 
@@ -122,15 +123,22 @@ class Tally:
         self.hours.add(seconds[timed] // 3600 % 24, bins[timed], lines[timed])
         measured = bins >= 0
         self.cells.add(cells[measured], bins[measured], lines[measured])
-        for column, name in enumerate(("lines", "recompiles", "breaks")):
-            self.events.add(cells, np.full(len(cells), column), groups[name].to_numpy())
+        self.events.add(cells, np.zeros(len(cells), np.int64), lines)
+        for column, name in enumerate(("recompiles", "breaks"), 1):
+            self._add_events(groups, cells, column, name)
         self._add_shares(seconds[known] // self.stretch_s, cells[known], lines[known])
         if known.any():
             self.first_s = min(self.first_s, int(seconds[known].min()))
             self.last_s = max(self.last_s, int(seconds[known].max()))
-        self.appearances.add(groups, cells)
+        self.appearances.add(groups)
         while len(self.times) > MOST_STRETCHES:
             self._coarsen()
+
+    def _add_events(self, groups: pl.DataFrame, cells: Counts, column: int, name: str) -> None:
+        """One event per process, second and cell."""
+        happened = groups.select("process", "second", name).with_columns(pl.Series("cell", cells))
+        once = happened.filter(pl.col(name) > 0).unique(["process", "second", "cell"])["cell"].to_numpy()
+        self.events.add(once, np.full(len(once), column), np.ones(len(once), np.int64))
 
     def _add_times(
         self, seconds: Counts, bins: Counts, lines: Counts, errors: Counts, known: npt.NDArray[np.bool_]
@@ -187,8 +195,8 @@ def _grouped(table: pl.DataFrame) -> pl.DataFrame:
     groups = table.lazy().group_by(second, process, *features, batch, bins).agg(
         pl.len().cast(pl.Int64).alias("lines"),
         (pl.col("error").fill_null("") != "").sum().cast(pl.Int64).alias("errors"),
-        IS_RECOMPILE.sum().cast(pl.Int64).alias("recompiles"),
-        IS_BREAK.sum().cast(pl.Int64).alias("breaks"),
+        _COMPILED.any().cast(pl.Int64).alias("recompiles"),
+        _BROKE.any().cast(pl.Int64).alias("breaks"),
     )
     unix = pl.col("second").str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False).dt.epoch("s")
     return groups.with_columns(unix.fill_null(-1)).collect()

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from pyrometer.bench.autocorrelation import autocorrelation_time
 from pyrometer.histogram import PER_OCTAVE
-from pyrometer.monitor.logs.line import stamp
-from pyrometer.monitor.logs.record import ChangePoint, Shift, TrendPoint
+from pyrometer.monitor.logs.record import ChangePoint, Shift, TrendPoint, stamp
 from pyrometer.monitor.logs.tally import BINS, FEATURES, LEAST_BIN, Counts, Tally
 
 Floats: TypeAlias = npt.NDArray[np.float64]

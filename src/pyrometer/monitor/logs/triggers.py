@@ -16,19 +16,19 @@ CHANCE = 0.001
 MOST_TRIGGERS = 6
 
 _FIRSTS = {
-    "shape": "first request of a shape in a process",
-    "batch": "first request of a batch size in a process",
+    "shape": ("first request of a shape in a process", NEAR_S),
+    "batch": ("first request of a batch size in a process", NEAR_S),
+    "process": ("first minute of a process", STARTING_S),
 }
 
 
 def triggers(tally: Tally) -> list[Trigger]:
     """Patterns that hold more events than chance would give, the most telling first."""
     found: list[Trigger] = []
-    for column, (event, happened) in enumerate(
-        (("recompile", tally.appearances.recompiles), ("graph_break", tally.appearances.breaks)), 1
-    ):
+    kinds = (("recompile", tally.appearances.recompiles), ("graph_break", tally.appearances.breaks))
+    for column, (event, happened) in enumerate(kinds, 1):
         if happened:
-            patterns = [*_firsts(tally, event, happened), *_values(tally, event, column)]
+            patterns = [*_firsts(tally, event, list(happened.values())), *_values(tally, event, column)]
             found += sorted(patterns, key=_telling, reverse=True)[: MOST_TRIGGERS // 2]
     return found
 
@@ -38,24 +38,15 @@ def _telling(trigger: Trigger) -> tuple[float, float]:
 
 
 def _firsts(tally: Tally, event: str, happened: list[Happened]) -> Iterator[Trigger]:
-    seen, total = tally.appearances.first_s, sum(one.count for one in happened)
-    for kind, pattern in _FIRSTS.items():
-        place = ("process", "shape", "batch").index(kind)
-        fit = sum(one.count for one in happened if _is_first(seen, one, place, NEAR_S) and one.keys[place][2])
-        number = sum(key[0] == kind for key in seen)
-        if fit:
-            yield from _told(tally, event, pattern, fit, total, max(number, fit))
-    fit = sum(one.count for one in happened if _is_first(seen, one, 0, STARTING_S))
-    started = [second for key, second in seen.items() if key[0] == "process"]
-    span_s = max(tally.last_s - tally.first_s, 1)
-    share = min(len(started) * STARTING_S / span_s / max(len(started), 1), 1.0)
-    if fit and span_s > 3 * STARTING_S:
-        yield from _told(tally, event, "first minute of a process", fit, total, round(share * tally.lines))
-
-
-def _is_first(seen: dict[tuple[str, str, str], int], one: Happened, place: int, within_s: int) -> bool:
-    key = one.keys[place]
-    return key in seen and one.second <= seen[key] + within_s
+    """Per pattern: seconds with an event that hold a first appearance, of all seconds that do."""
+    seen, seconds = tally.appearances.first_s, max(tally.last_s - tally.first_s + 1, len(happened))
+    processes = sum(key[0] == "process" for key in seen)
+    seconds *= max(processes, 1)
+    for kind, (pattern, within_s) in _FIRSTS.items():
+        fit = sum(tally.appearances.is_first(one, kind, within_s) for one in happened)
+        number = sum(key[0] == kind and key[2] != "" for key in seen) * (within_s + 1)
+        if fit and number < seconds / 2:
+            yield from _told(event, pattern, (fit, len(happened)), (max(number, fit), seconds))
 
 
 def _values(tally: Tally, event: str, column: int) -> Iterator[Trigger]:
@@ -70,16 +61,18 @@ def _values(tally: Tally, event: str, column: int) -> Iterator[Trigger]:
             sums[1] += events
     for (feature, value), (lines, events) in table.items():
         if value and events and lines < tally.lines:
-            yield from _told(tally, event, f"{feature} {value}", events, total, lines, tried=len(table))
+            yield from _told(event, f"{feature} {value}", (events, total), (lines, tally.lines), tried=len(table))
 
 
 def _told(
-    tally: Tally, event: str, pattern: str, fit: int, total: int, lines: int, *, tried: int = 1
+    event: str, pattern: str, events: tuple[int, int], chances: tuple[int, int], *, tried: int = 1
 ) -> Iterator[Trigger]:
-    others, rest = total - fit, tally.lines - lines
-    lift = (fit / lines) / (others / rest) if others and rest > 0 and lines else None
-    if (lift is None or lift >= LEAST_LIFT) and is_unlikely(fit, lines, total, tally.lines, CHANCE / tried):
-        yield Trigger(event=event, pattern=pattern, num_events=fit, num_all=total, num_requests=lines, lift=lift)
+    """A trigger, where the pattern holds more of the events than of what could have been one; both with their sum."""
+    (fit, total), (lines, all_lines) = events, chances
+    others, rest = total - fit, all_lines - lines
+    lift = (fit / lines) / (others / rest) if others and rest > 0 else None
+    if (lift is None or lift >= LEAST_LIFT) and is_unlikely(fit, lines, total, all_lines, CHANCE / tried):
+        yield Trigger(event=event, pattern=pattern, num_events=fit, num_all=total, num_chances=lines, lift=lift)
 
 
 def error_clusters(tally: Tally, most: int = 20) -> list[ErrorCluster]:
