@@ -65,6 +65,40 @@ def correlated_load(rng: np.random.Generator, n: int) -> Floats:
     return 0.008 * np.exp(load + rng.normal(0, 0.3, n))
 
 
+def queue(rng: np.random.Generator, n: int) -> Floats:
+    """A server at 60 % load: who comes while it is busy waits (Lindley's recursion)."""
+    service, gaps = rng.gamma(4, 0.0015, n), rng.exponential(0.01, n)
+    waited, latency = 0.0, np.empty(n)
+    for i in range(n):
+        latency[i] = waited + service[i]
+        waited = max(latency[i] - gaps[i], 0.0)
+    return latency
+
+
+def log_logistic(rng: np.random.Generator, n: int) -> Floats:
+    """A tail without variance."""
+    odds = rng.random(n)
+    return 0.005 * (odds / (1 - odds)) ** 0.25
+
+
+def weibull_with_stalls(rng: np.random.Generator, n: int) -> Floats:
+    return 0.003 + 0.006 * rng.weibull(1.4, n) + (rng.random(n) < 0.001) * rng.exponential(0.3, n)
+
+
+def cache_hits(rng: np.random.Generator, n: int) -> Floats:
+    """Four in five answers come from a cache."""
+    miss = rng.random(n) < 0.2
+    return np.where(miss, 0.02, 0.002) * np.exp(rng.normal(0, 0.25, n))
+
+
+def moving_neighbours(rng: np.random.Generator, n: int) -> Floats:
+    """Another program takes a tenth of the machine for half a second, now and then."""
+    busy = np.zeros(n)
+    for start in np.flatnonzero(rng.random(n) < 1 / 3000):
+        busy[start : start + 500] = 1
+    return 0.007 * (1 + 0.1 * busy) * np.exp(rng.normal(0, 0.3, n))
+
+
 SETS: dict[str, dict[str, Noise]] = {
     "tuning": {
         "lognormal, spikes": lognormal_with_spikes,
@@ -75,7 +109,13 @@ SETS: dict[str, dict[str, Noise]] = {
         "bursts of pauses": bursts_of_pauses,
         "correlated load": correlated_load,
     },
-    "judging": {},
+    "judging": {
+        "queue at 60 % load": queue,
+        "log-logistic": log_logistic,
+        "Weibull with stalls": weibull_with_stalls,
+        "cache hits": cache_hits,
+        "neighbours": moving_neighbours,
+    },
 }
 
 

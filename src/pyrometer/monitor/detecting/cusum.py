@@ -15,7 +15,7 @@ from pyrometer.monitor.detecting.baseline import Baseline, Season
 from pyrometer.monitor.detecting.detector import Blocks, Floats, Reading, registered
 from pyrometer.quantity import Seconds
 
-CLIP = 4.0  # one block counts for at most so many spreads
+CLIP = 3.0  # spreads that one block counts for at most; one short pause then raises no alarm
 SUSPICIOUS = 0.25  # of the limit: from there on nothing is learned
 
 
