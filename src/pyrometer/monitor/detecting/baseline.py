@@ -100,6 +100,9 @@ class Baseline:
         first = np.asarray(self._first)
         self.centre = float(np.median(first))
         noise = math.sqrt(min(autocorrelation_time(first), MOST_CORRELATED))
-        self.spread = max(MAD * float(np.median(np.abs(first - self.centre))) * noise, self._floor)
+        # A queue makes the upper side wider than the lower one: busy times last.
+        upper = (float(np.quantile(first, 0.95)) - self.centre) / 1.645
+        spread = max(MAD * float(np.median(np.abs(first - self.centre))), upper)
+        self.spread = max(spread * noise, self._floor)
         self.count = len(first)
         self._first.clear()
