@@ -99,6 +99,39 @@ def moving_neighbours(rng: np.random.Generator, n: int) -> Floats:
     return 0.007 * (1 + 0.1 * busy) * np.exp(rng.normal(0, 0.3, n))
 
 
+def inverse_gaussian(rng: np.random.Generator, n: int) -> Floats:
+    return 0.001 + rng.wald(0.009, 0.08, n)
+
+
+def triangle_with_outliers(rng: np.random.Generator, n: int) -> Floats:
+    """Steady work, and one request in 200 that is retried up to ten times."""
+    retries = np.where(rng.random(n) < 0.005, rng.integers(1, 11, n), 0)
+    return rng.triangular(0.004, 0.005, 0.009, n) * (1 + retries)
+
+
+def three_batches_in_turn(rng: np.random.Generator, n: int) -> Floats:
+    """Batches of 1, 4 and 8, one after the other."""
+    return np.tile([0.005, 0.009, 0.014], n // 3 + 1)[:n] * np.exp(rng.normal(0, 0.2, n))
+
+
+def hyperexponential(rng: np.random.Generator, n: int) -> Floats:
+    """Short requests and a tenth that take eight times as long, each exponential above a floor."""
+    scale = np.where(rng.random(n) < 0.1, 0.016, 0.002)
+    return 0.004 + scale * rng.exponential(1.0, n)
+
+
+def clock_ticks(rng: np.random.Generator, n: int) -> Floats:
+    """A scheduler that wakes every millisecond."""
+    return np.ceil((0.006 * np.exp(rng.normal(0, 0.35, n))) * 1000) / 1000
+
+
+def moving_average(rng: np.random.Generator, n: int) -> Floats:
+    """Neighbours share half of what delays them, over ten requests."""
+    noise = rng.normal(0, 1, n + 9)
+    shared = np.convolve(noise, np.full(10, 10**-0.5), "valid")
+    return 0.01 * np.exp(0.2 * shared + 0.2 * rng.normal(0, 1, n))
+
+
 SETS: dict[str, dict[str, Noise]] = {
     "tuning": {
         "lognormal, spikes": lognormal_with_spikes,
@@ -108,13 +141,19 @@ SETS: dict[str, dict[str, Noise]] = {
         "two shapes mixed": two_shapes,
         "bursts of pauses": bursts_of_pauses,
         "correlated load": correlated_load,
-    },
-    "judging": {
         "queue at 60 % load": queue,
         "log-logistic": log_logistic,
         "Weibull with stalls": weibull_with_stalls,
         "cache hits": cache_hits,
         "neighbours": moving_neighbours,
+    },
+    "judging": {
+        "inverse Gaussian": inverse_gaussian,
+        "retries": triangle_with_outliers,
+        "three batches in turn": three_batches_in_turn,
+        "hyperexponential": hyperexponential,
+        "ticks of a scheduler": clock_ticks,
+        "moving average": moving_average,
     },
 }
 

@@ -54,7 +54,7 @@ def _correlations(document: LogsDocument) -> Iterator[Chapter]:
     blocks: list[Block] = [Rows(of_logs.correlation_table(document.correlations), "Features and latency")]
     blocks += [Rows(of_logs.value_table(one), f"By {one.feature}") for one in document.correlations[:MOST_FEATURES]]
     how = (
-        "A feature explains the share of the variance of log-latency that lies between its values; alone is what no other feature "
+        "A feature explains the share of the variance of log-latency that lies between its values; by itself is what no other feature "
         "explains as well. The last column compares a value's share of the slowest 1 % with its share of all requests."
     )
     change = "Features that always go together cannot be told apart by a log: vary one of them alone."

@@ -74,7 +74,7 @@ def change_table(changes: list[ChangePoint]) -> Table:
         )
         for one in changes
     ]
-    return Table(("at", "of", "before", "after", "change", "what changed with it"), rows, frozenset({5}))
+    return Table(("time", "quantile", "before", "after", "change", "what changed with it"), rows, frozenset({5}))
 
 
 def correlation_table(found: list[Correlation]) -> Table:
@@ -89,7 +89,7 @@ def correlation_table(found: list[Correlation]) -> Table:
         )
         for one in found
     ]
-    return Table(("feature", "explains", "alone", "rank correlation", "values"), rows)
+    return Table(("feature", "explains", "by itself", "rank correlation", "values"), rows)
 
 
 def value_table(one: Correlation) -> Table:
@@ -137,4 +137,4 @@ def cluster_table(clusters: list[ErrorCluster]) -> Table:
         )
         for one in clusters
     ]
-    return Table(("error", "lines", "first", "last", "mostly with"), rows, frozenset({4}))
+    return Table(("error", "lines", "first seen", "last seen", "mostly with"), rows, frozenset({4}))
