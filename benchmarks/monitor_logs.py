@@ -25,7 +25,9 @@ HOSTILE = (b'{"timestamp":"2026-01-01T00:00:0', b"\0" * 200, b"INFO:     127.0.0
 BEGINS_S = 1_780_000_000.0
 
 
-def write_log(path: Path, lines: int, *, hostile: bool = True, rate_per_s: float = 500.0, seed: int = 0) -> None:
+def write_log(
+    path: Path, lines: int, *, hostile: bool = True, rate_per_s: float = 500.0, seed: int = 0
+) -> None:
     """Write a log of so many good lines, some hundred thousand at a time."""
     rng = np.random.default_rng(seed)
     with path.open("wb") as file:
@@ -60,7 +62,10 @@ def write_log(path: Path, lines: int, *, hostile: bool = True, rate_per_s: float
                 if places[i] * 40 // lines != (places[i] - 1) * 40 // lines:
                     line |= {"compilations": 1.0, "latency_s": 2.5}
                 if devices[i] == 1 and failed[i] < 0.002:
-                    line |= {"event": "error", "error": f"RuntimeError: CUDA error in block {int(failed[i] * 1e6)}"}
+                    line |= {
+                        "event": "error",
+                        "error": f"RuntimeError: CUDA error in block {int(failed[i] * 1e6)}",
+                    }
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
                 if hostile and failed[i] > 0.999:
                     file.write(HOSTILE[i % 3] + b"\n")
@@ -87,7 +92,14 @@ def main() -> None:
                 f"{title}: {found.lines:,} lines, {part.stat().st_size / 2**20:,.0f} MiB; {found.lines / wall_s / 1e6:.2f} M lines/s, "
                 f"{cpu_s / found.lines * 1e6:.2f} µs of CPU per line, peak of the process {peak:.0f} MiB"
             )
-        print(json.dumps({"left_out": found.left_out, "changes": [(c.at, c.quantile, round(c.ratio, 3)) for c in found.change_points]}))
+        print(
+            json.dumps(
+                {
+                    "left_out": found.left_out,
+                    "changes": [(c.at, c.quantile, round(c.ratio, 3)) for c in found.change_points],
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ class Delivery:
             except NotDeliveredError as error:
                 self._failed(way, (notice, tries + 1), now_s, error)
             except Exception as error:  # noqa: BLE001 - a route of anyone
-                self._failed(way, (notice, tries + 1), now_s, NotDeliveredError(f"{type(error).__name__}: {error}"))
+                self._failed(
+                    way, (notice, tries + 1), now_s, NotDeliveredError(f"{type(error).__name__}: {error}")
+                )
             else:
                 way.sent += 1
                 arrived += 1

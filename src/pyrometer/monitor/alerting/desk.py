@@ -22,7 +22,7 @@ from pyrometer.record import Record
 class DeskSettings(Record, frozen=True, kw_only=True):
     """When something is told."""
 
-    group_by: list[str] = ["model"]
+    group_by: tuple[str, ...] = ("model",)
     wait_s: Seconds = 5.0
     cool_down_s: Seconds = 300.0
     repeat_s: Seconds = 14_400.0

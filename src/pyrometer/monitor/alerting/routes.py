@@ -115,7 +115,9 @@ class AppriseRoute:
         for url in urls:
             if not self._apprise.add(url):
                 kind = url.partition(":")[0]
-                raise InputError(f"alerts: Apprise does not know the address {kind}://…; see its list of services")
+                raise InputError(
+                    f"alerts: Apprise does not know the address {kind}://…; see its list of services"
+                )
         self.name, self.least = f"apprise ({len(urls)} addresses)", least
 
     def send(self, notice: Notice, /) -> None:

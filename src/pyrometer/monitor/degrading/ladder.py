@@ -3,7 +3,7 @@
 ::
 
     policy = Policy(
-        alarms=["infer.latency/*", "infer.errors/*"],
+        alarms=("infer.latency/*", "infer.errors/*"),
         rungs=[Rung(name="tuned"), Rung(name="eager", action="eager"), Rung(name="shed", action="shed")],
     )
 
@@ -26,7 +26,9 @@ class Rung(Record, frozen=True, kw_only=True):
     """One state of the program, better than those after it."""
 
     name: str
-    action: str = ""  # what is called with True when it is entered from above, with False when it is left upwards
+    action: str = (
+        ""  # what is called with True when it is entered from above, with False when it is left upwards
+    )
 
 
 class Policy(Record, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class Policy(Record, frozen=True, kw_only=True):
     """
 
     name: str = "degradation"
-    alarms: list[str] = ["*"]
+    alarms: tuple[str, ...] = ("*",)
     rungs: list[Rung]
     down_s: Seconds = 5.0
     up_s: Seconds = 60.0
@@ -47,7 +49,9 @@ class Policy(Record, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what would never move or never rest."""
         if len(self.rungs) < 2:
-            raise InputError(f"{self.name}: got {len(self.rungs)} rungs; legal are 2 or more, the normal one first")
+            raise InputError(
+                f"{self.name}: got {len(self.rungs)} rungs; legal are 2 or more, the normal one first"
+            )
         if not 0 <= self.down_s < self.up_s <= self.longest_up_s:
             raise InputError(
                 f"{self.name}: got down_s={self.down_s:g}, up_s={self.up_s:g}, longest_up_s={self.longest_up_s:g}; "

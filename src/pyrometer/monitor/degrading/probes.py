@@ -27,7 +27,9 @@ class LeverEffect(Record, frozen=True, kw_only=True):
 
     lever: str
     num_off: int
-    ratio: Annotated[Ratio | None, doc("latency without it over latency with all; null before 100 batches")] = None
+    ratio: Annotated[
+        Ratio | None, doc("latency without it over latency with all; null before 100 batches")
+    ] = None
     low: float | None = None
     high: float | None = None
 

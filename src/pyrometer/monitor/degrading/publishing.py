@@ -34,11 +34,15 @@ class RedisEvents:
             try:
                 import redis
             except ImportError as error:
-                raise InputError("degradation: redis is not installed; pip install 'pyrometer[redis]'") from error
+                raise InputError(
+                    "degradation: redis is not installed; pip install 'pyrometer[redis]'"
+                ) from error
             try:
                 client = redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
             except ValueError as error:
-                raise InputError(f"degradation: got the address {redacted(url)!r}; legal is redis://host:port/0") from error
+                raise InputError(
+                    f"degradation: got the address {redacted(url)!r}; legal is redis://host:port/0"
+                ) from error
         self._client, self._source, self._stream = client, source, stream
         self.num_failed = 0
         self.last_error = ""
@@ -54,12 +58,18 @@ class RedisEvents:
 
     def read(self, after: str = "0") -> list[tuple[str, Source, Event]]:
         """What processes published after an entry, each with the id of its entry."""
-        entries = self._client.xrange(self._stream, min=f"({after}" if after != "0" else "-", count=MOST_EVENTS)
+        entries = self._client.xrange(
+            self._stream, min=f"({after}" if after != "0" else "-", count=MOST_EVENTS
+        )
         found = []
         for entry, content in entries:
             name = entry.decode() if isinstance(entry, bytes) else entry
             plain = {key.decode() if isinstance(key, bytes) else key: value for key, value in content.items()}
             found.append(
-                (name, msgspec.json.decode(plain["source"], type=Source), msgspec.json.decode(plain["event"], type=Event))
+                (
+                    name,
+                    msgspec.json.decode(plain["source"], type=Source),
+                    msgspec.json.decode(plain["event"], type=Event),
+                )
             )
         return found

@@ -36,7 +36,7 @@ class Adwin:
     def observe(self, at_s: Seconds, values: Floats) -> Iterator[Reading]:
         """One reading per call, and one at each change."""
         after, before = 0, self._window.estimation
-        for after, block in Blocks(1).cut(values):  # noqa: B007 - the last is used below
+        for after, block in Blocks(1).cut(values):
             value = float(block[0])
             self._window.update(math.log(max(value, 1e-12)) if self._logarithmic else value)
             if self._window.drift_detected:

@@ -74,7 +74,9 @@ def change_table(changes: list[ChangePoint]) -> Table:
         )
         for one in changes
     ]
-    return Table(("time", "quantile", "before", "after", "change", "what changed with it"), rows, frozenset({5}))
+    return Table(
+        ("time", "quantile", "before", "after", "change", "what changed with it"), rows, frozenset({5})
+    )
 
 
 def correlation_table(found: list[Correlation]) -> Table:
@@ -133,7 +135,8 @@ def cluster_table(clusters: list[ErrorCluster]) -> Table:
             f"{one.num_errors:,}",
             clock(one.first),
             clock(one.last),
-            ", ".join(f"{shift.feature} {shift.value} ({percent(shift.share_after)})" for shift in one.mostly) or "–",
+            ", ".join(f"{shift.feature} {shift.value} ({percent(shift.share_after)})" for shift in one.mostly)
+            or "–",
         )
         for one in clusters
     ]
