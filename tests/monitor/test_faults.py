@@ -267,7 +267,7 @@ def test_a_kill_loses_no_whole_tick(tmp_path):
 
 
 def test_a_forked_child_counts_its_own_calls_alone(tmp_path):
-    code, out, err = run(
+    code, _, err = run(
         """
         import os, json
         import pyrometer as pm
