@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pyrometer.report import kinds
-from pyrometer.report.chapters import audit, bench, calibration, check, compare, matrix, memory, trace, tune
+from pyrometer.report.chapters import audit, bench, calibration, check, compare, logs, matrix, memory, trace, tune
 from pyrometer.report.chapters import compile as compilation
 from pyrometer.report.chapters.chapter import Told
 from pyrometer.report.documents import Document
@@ -19,6 +19,7 @@ TELLERS: Mapping[str, Callable[[Any], Told]] = MappingProxyType({
     "check": check.tell,
     "compare": compare.tell,
     "compile": compilation.tell,
+    "logs": logs.tell,
     "matrix": matrix.tell,
     "memory": memory.tell,
     "snapshot": memory.tell_snapshot,
