@@ -67,7 +67,7 @@ class Histogram(Record, frozen=True, kw_only=True):
         for index in sorted(self.counts):
             passed += self.counts[index]
             if rank < passed:
-                return min(max(2.0 ** ((index + 0.5) / PER_OCTAVE), self.low), self.high)
+                return min(max(math.exp2((index + 0.5) / PER_OCTAVE), self.low), self.high)
         return self.high
 
     def num_above(self, limit: float) -> int:
@@ -96,7 +96,7 @@ def index_of(value: float) -> int:
 
 def upper_bound(index: int) -> float:
     """Where a bucket ends; its end belongs to it."""
-    return 2.0 ** ((index + 1) / PER_OCTAVE)
+    return math.exp2((index + 1) / PER_OCTAVE)
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:

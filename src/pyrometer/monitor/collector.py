@@ -80,7 +80,7 @@ class Collector:
         if self.is_running or self._ended:
             return
         with self._begin:
-            if not self.is_running and not self._ended:
+            if not self.is_running:
                 self._last_s = self._clocks.steady()
                 thread = threading.Thread(target=self._run, name="pyrometer-monitor", daemon=True)
                 thread.start()

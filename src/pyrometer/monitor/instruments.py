@@ -42,7 +42,7 @@ _UNESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 def split_series(series: str) -> tuple[str, dict[str, str]]:
     r"""The name and the labels of a series.
 
-    >>> split_series('detections{class="a \"car\"",route="7"}')
+    >>> split_series('detections{class="a \\"car\\"",route="7"}')
     ('detections', {'class': 'a "car"', 'route': '7'})
     """
     name, _, rest = series.partition("{")
@@ -93,7 +93,7 @@ class Instrument(Generic[Folded]):
 
     def switch_off(self) -> None:
         """Record nothing from now on."""
-        self._put = _nothing  # type: ignore[method-assign]
+        self._put = _nothing  # type: ignore[assignment,method-assign]
 
     def _refuse(self, why: str) -> None:
         """Production goes on without a value that cannot be: it counts as a fault, which the log tells."""

@@ -120,6 +120,7 @@ class Monitor:
     @overload
     def watch(
         self,
+        /,
         *,
         name: str | None = None,
         units: Callable[[Any], float] | None = None,
@@ -127,13 +128,13 @@ class Monitor:
     ) -> Callable[[F], F]: ...
     def watch(
         self,
-        function: F | None = None,
+        function: Callable[..., Any] | None = None,
         /,
         *,
         name: str | None = None,
         units: Callable[[Any], float] | None = None,
         limit_s: Seconds | None = None,
-    ) -> F | Callable[[F], F]:
+    ) -> Any:
         """Watch a function: a plain one, a coroutine, a generator or an asynchronous generator.
 
         Args:
@@ -143,12 +144,11 @@ class Monitor:
             limit_s: a call that takes longer is told at once; by default that of the settings.
         """
 
-        def watching(target: F) -> F:
+        def watching(target: Callable[..., Any]) -> Callable[..., Any]:
             if self.disabled:
                 return target
-            chosen = name or getattr(target, "__name__", type(target).__name__)
-            standing_in: F = watched(target, self._probe(chosen, units, limit_s))  # type: ignore[assignment]
-            return standing_in
+            chosen = str(name or getattr(target, "__name__", type(target).__name__))
+            return watched(target, self._probe(chosen, units, limit_s))
 
         return watching if function is None else watching(function)
 

@@ -56,7 +56,7 @@ def metrics_data(totals: Totals, declared: Mapping[str, Metric], *, began_ns: in
 
     span = {"start_time_unix_nano": began_ns, "time_unix_nano": max(round(totals.at_s * 1e9), began_ns)}
     cumulative = export.AggregationTemporality.CUMULATIVE
-    tables = (
+    tables: Any = (
         (totals.counters, _number_point, lambda points: export.Sum(points, cumulative, is_monotonic=True)),
         (totals.gauges, _number_point, export.Gauge),
         (totals.histograms, _histogram_point, lambda points: export.ExponentialHistogram(points, cumulative)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psutil
 
 from pyrometer.monitor.signals.signal import Reading
@@ -38,7 +40,7 @@ class SystemSignal:
 
 
 def _network() -> dict[str, float]:
-    seen = psutil.net_io_counters()
+    seen: Any = psutil.net_io_counters()
     if seen is None:  # no interface
         return {}
     return {
@@ -49,7 +51,7 @@ def _network() -> dict[str, float]:
 
 
 def _disk() -> dict[str, float]:
-    seen = psutil.disk_io_counters()
+    seen: Any = psutil.disk_io_counters()
     if seen is None:  # no disk of its own, as in a container
         return {}
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from time import perf_counter_ns
 from typing import Any, cast
 
@@ -111,7 +111,7 @@ def _coroutine(function: Callable[..., Any], probe: Probe) -> Callable[..., Any]
 def _generator(function: Callable[..., Any], probe: Probe) -> Callable[..., Any]:
     probe.intake.has_units = True
 
-    def call(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         course = _Course(probe, args)
         inner = function(*args, **kwargs)
         try:
