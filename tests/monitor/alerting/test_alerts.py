@@ -209,7 +209,7 @@ def test_notices_of_detectors_reach_the_receiver_with_what_was_collected(receive
     alerts = Alerts(
         [Webhook(receiver.url)],
         {"model": "m"},
-        SETTINGS,
+        settings=SETTINGS,
         collected=lambda _n: ["run 20260101"],
         clock=lambda: now[0],
     )

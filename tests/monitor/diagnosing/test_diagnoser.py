@@ -67,7 +67,8 @@ def test_an_alarm_becomes_a_run_that_show_opens(tmp_path, capsys):
     assert run.document["evidence"]["trace"] is not None
     assert run.document["diagnosis"] is not None
     assert main(["show", run.id, "--store", str(tmp_path / "runs")]) == 0
-    assert "infer.latency/cusum" in capsys.readouterr().out
+    assert "operators take" in capsys.readouterr().out
+    assert run.target == "production: infer.latency/cusum"
     assert not torch.autograd._profiler_enabled()
 
 

@@ -53,7 +53,7 @@ def test_what_was_planted_is_found(tmp_path):
     found = analyze([write(tmp_path / "calls-1.jsonl", lines())])
     assert (found.lines, found.num_errors, found.left_out) == (6000, 60, {})
     assert found.span_s == 299
-    change = next(one for one in found.change_points if one.quantile == "p50")
+    change = next(one for one in found.change_points if one.quantile == "level")
     assert abs(change.at_s - (BEGINS_S + 180)) <= 10
     assert 1.2 < change.ratio < 1.3
     assert ("version", "v2") in {(one.feature, one.value) for one in change.together}

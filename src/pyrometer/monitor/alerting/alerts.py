@@ -34,6 +34,7 @@ class Alerts:
         self,
         routes: Sequence[Route],
         labels: Mapping[str, str] | None = None,
+        *,
         settings: DeskSettings | None = None,
         severities: Mapping[str, Severity] | None = None,
         collected: Callable[[Notice], Sequence[str]] = lambda _notice: (),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -106,14 +108,17 @@ class AppriseRoute:
 
     def __init__(self, urls: Sequence[str], least: Severity = Severity.WARNING) -> None:
         try:
-            import apprise
+            with _without_warnings():
+                import apprise
         except ImportError as error:
             raise InputError(
                 "alerts: Apprise is not installed; pip install 'pyrometer[alerts]', or use a webhook"
             ) from error
         self._apprise = apprise.Apprise()
         for url in urls:
-            if not self._apprise.add(url):
+            with _without_warnings():  # it imports its services with the first address
+                is_known = self._apprise.add(url)
+            if not is_known:
                 kind = url.partition(":")[0]
                 raise InputError(
                     f"alerts: Apprise does not know the address {kind}://…; see its list of services"
@@ -126,6 +131,14 @@ class AppriseRoute:
         kind = kinds[notice.severity] if notice.firing else "success"
         if not self._apprise.notify(title=notice.title, body=notice.body, notify_type=kind):
             raise NotDeliveredError(f"{self.name}: a service did not take the notice")
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Apprise imports what Python has deprecated, which is not the user's to mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def checked(url: str) -> str:

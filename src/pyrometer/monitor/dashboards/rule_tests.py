@@ -78,14 +78,14 @@ def rule_tests(objectives: Objectives, rules: str) -> dict[str, Any]:
     silent = [{"eval_time": "400m", "alertname": name, "exp_alerts": []} for name in known]
     tests: list[dict[str, Any]] = [_test(tuple(healthy), silent)]
     tests.append(_test((), [_expected(known["PyrometerMonitorGone"], "10m", {})]))
-    tests += [
-        _test((*one.series, _UP), [_expected(known[one.alert], one.at, one.labels)]) for one in cases
-    ]
+    tests += [_test((*one.series, _UP), [_expected(known[one.alert], one.at, one.labels)]) for one in cases]
     return {"rule_files": [rules], "evaluation_interval": "1m", "tests": tests}
 
 
 def _test(series: Any, expected: list[dict[str, Any]]) -> dict[str, Any]:
-    given = [{"series": PREFIX + _with_labels(name, labels), "values": values} for name, labels, values in series]
+    given = [
+        {"series": PREFIX + _with_labels(name, labels), "values": values} for name, labels, values in series
+    ]
     return {"interval": "1m", "input_series": given, "alert_rule_test": expected}
 
 

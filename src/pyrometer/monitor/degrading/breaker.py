@@ -30,6 +30,7 @@ class CircuitBreaker:
 
     def __init__(
         self,
+        *,
         failures: int = 3,
         pause_s: Seconds = 5.0,
         longest_s: Seconds = 300.0,

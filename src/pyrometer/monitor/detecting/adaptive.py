@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from pyrometer.errors import InputError
 from pyrometer.monitor.detecting.detector import Blocks, Floats, Reading, registered
@@ -30,7 +31,7 @@ class Adwin:
                 "detector 'adwin' needs River, which is not installed; pip install 'pyrometer[drift]', "
                 "or choose cusum"
             ) from error
-        self._window = ADWIN(delta=delta)
+        self._window: Any = ADWIN(delta=delta)  # type: ignore[no-untyped-call]  # River has no types
         self._logarithmic = logarithmic
 
     def observe(self, at_s: Seconds, values: Floats) -> Iterator[Reading]:

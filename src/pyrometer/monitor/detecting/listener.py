@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -92,9 +93,7 @@ class Detection:
                 self._count(call, tick.at_s, calls)
         for series, most in self._leaks.items():
             if series in tick.gauges:
-                watch = self._watch(
-                    f"{series}.growth", lambda most=most: [Guard("leak", Leak(most), Alarm())]
-                )
+                watch = self._watch(f"{series}.growth", partial(_leak_guards, most))
                 self._look(watch, tick.at_s, [tick.gauges[series]])
         events, self._pending = self._pending, []
         return events
@@ -162,6 +161,10 @@ class Detection:
         self._pending.append(notice.event())
         for told in self._told:
             told(notice)
+
+
+def _leak_guards(most_per_hour: float) -> list[Guard]:
+    return [Guard("leak", Leak(most_per_hour), Alarm())]
 
 
 def _output_guards() -> list[Guard]:

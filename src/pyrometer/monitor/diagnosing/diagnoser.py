@@ -141,7 +141,8 @@ class Diagnoser:
         if snapshot is not None:
             files["memory.pickle"] = snapshot
         environment = self._environment or read_environment()
-        evidence = self._evidence(trace if "trace.json" in files else None, environment, notes)
+        target = f"{self._target}: {notice.name}"
+        evidence = self._evidence(trace if "trace.json" in files else None, environment, target, notes)
         document = {
             "schema_version": SCHEMA_VERSION,
             "evidence": to_dict(evidence),
@@ -151,7 +152,7 @@ class Diagnoser:
             self._store,
             document,
             kind="trace",
-            target=f"{self._target}: {notice.name}",
+            target=target,
             environment=environment,
             command=["pyrometer", "monitor"],
             artifacts=files,
@@ -182,18 +183,20 @@ class Diagnoser:
             wanted = self._requests + self.limits.requests
             return self._counted.wait_for(lambda: self._requests >= wanted, longest_s)
 
-    def _evidence(self, trace: Path | None, environment: Environment, notes: list[str]) -> Evidence:
+    def _evidence(
+        self, trace: Path | None, environment: Environment, target: str, notes: list[str]
+    ) -> Evidence:
         if trace is not None:
             found = self._guarded(
                 notes,
                 "trace",
                 lambda: evidence_of_trace(
-                    self._target, report_trace(read_trace(trace)), environment=environment, notes=notes
+                    target, report_trace(read_trace(trace)), environment=environment, notes=notes
                 ),
             )
-            if found is not None:
+            if isinstance(found, Evidence):
                 return found
-        return Evidence(target=self._target, environment=environment, notes=notes)
+        return Evidence(target=target, environment=environment, notes=notes)
 
     def _guarded(self, notes: list[str], what: str, collect: Callable[[], Any]) -> Any:
         """One part, or `None` and a note where it fails."""

@@ -85,7 +85,7 @@ def _changes(changes: Sequence[ChangePoint], across: Scale) -> list[Markup]:
         parts.append(tag("line", cls="marker deadline", x1=at(share), x2=at(share), y1=TOP, y2=BOTTOM))
     for change in sorted(changes, key=lambda one: -abs(one.ratio - 1))[:MOST_LABELS]:
         share = across(change.at_s)
-        said = f"{change.quantile.upper()} {change.ratio - 1:+.0%}"
+        said = f"{'P99 ' * (change.quantile == 'p99')}{change.ratio - 1:+.0%}"
         parts.append(
             tag("text", said, cls="label deadline", x=at(share), y=TOP - 7, text_anchor=anchor(share))
         )
