@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pyrometer.monitor.logs.appearances import Happened
+from pyrometer.monitor.logs.clusters import Cluster
 from pyrometer.monitor.logs.record import ErrorCluster, Shift, Trigger
 from pyrometer.monitor.logs.relating import is_unlikely
 from pyrometer.monitor.logs.tally import FEATURES, Tally
@@ -101,18 +102,20 @@ def error_clusters(tally: Tally, most: int = 20) -> list[ErrorCluster]:
             num_errors=cluster.count,
             first=cluster.first,
             last=cluster.last,
-            mostly=[
-                Shift(feature=feature, value=value, share_before=usual, share_after=share)
-                for (feature, value), count in sorted(
-                    cluster.values.items(), key=lambda item: (-item[1], item[0])
-                )[:20]
-                for usual, share in [(lines.get((feature, value), 0) / tally.lines, count / cluster.count)]
-                if share >= 0.5
-                and share >= 1.5 * usual
-                and is_unlikely(
-                    count, lines.get((feature, value), 0), cluster.count, tally.lines, CHANCE / 20
-                )
-            ][:3],
+            mostly=_mostly(cluster, lines, tally.lines),
         )
         for template, cluster in ranked[:most]
     ]
+
+
+def _mostly(cluster: Cluster, lines: Counter[tuple[str, str]], all_lines: int) -> list[Shift]:
+    """Values that most of a cluster's errors have, and far fewer of all lines, the most telling first."""
+    found = []
+    for (feature, value), count in cluster.values.items():
+        usual, share = lines[feature, value] / all_lines, count / cluster.count
+        telling = share >= 0.5 and share >= 1.5 * usual
+        if telling and is_unlikely(count, lines[feature, value], cluster.count, all_lines, CHANCE / 20):
+            found.append(Shift(feature=feature, value=value, share_before=usual, share_after=share))
+    return sorted(
+        found, key=lambda one: (-one.share_after / max(one.share_before, 1e-9), one.feature, one.value)
+    )[:3]
