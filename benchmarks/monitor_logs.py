@@ -74,16 +74,19 @@ def write_log(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=4_000_000)
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--keep", type=Path, help="write the log here, and read it where it is there already")
+    parser.add_argument("--clean", action="store_true", help="without lines that are none")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = options.keep or Path(folder) / "events.jsonl"
         if not path.exists():
-            write_log(path, options.lines)
+            write_log(path, options.lines, hostile=not options.clean)
         for share, title in ((0.25, "a quarter"), (1.0, "all of it")):
             part = Path(folder) / "part.jsonl"
-            with path.open("rb") as whole:
-                part.write_bytes(whole.read(int(path.stat().st_size * share)))
+            left = int(path.stat().st_size * share)
+            with path.open("rb") as whole, part.open("wb") as copy:
+                while left > 0 and (chunk := whole.read(min(left, 1 << 20))):
+                    left -= copy.write(chunk)
             cpu_s, wall_s = time.process_time(), time.perf_counter()
             found = analyze([part])
             cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
