@@ -60,7 +60,8 @@ class Detection:
         normal_errors: share of failures that is tolerated.
         leaks: gauges whose growth is watched; what is tolerated per hour, in their unit.
         told: is called with each notice, on the monitor's thread.
-        outputs: whether values of sampled outputs are compared with those of the beginning.
+        outputs: whether values of sampled outputs are compared with those of the beginning; for outputs whose values are
+            independent of each other, as the values of one image are not.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Detection:
         leaks: dict[str, float] | None = None,
         told: Iterable[Told] = (),
         *,
-        outputs: bool = True,
+        outputs: bool = False,
     ) -> None:
         self._limit_s, self._normal_errors, self._outputs = limit_s, normal_errors, outputs
         self._leaks = dict.fromkeys(MEMORY_SERIES, float(LEAK_PER_HOUR)) if leaks is None else leaks
