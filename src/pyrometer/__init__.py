@@ -74,6 +74,9 @@ Tuning
   prune_magnitude(model, share)            a copy without its smallest weights, to see how much is redundant
   find_shared_weights(model), check_initialisation(model)   weights that could be one; at an unfit scale
 
+Production
+  Monitor(model=…)                         watches calls in half a microsecond each; figures, exports, alarms
+
 Data and numbers
   observe_loading(train), LoaderReport     how the data arrives
   profile_samples(loader)                  what samples and collation cost
@@ -132,6 +135,7 @@ if TYPE_CHECKING:
     from pyrometer.memory.snapshots.read import read_snapshot as read_snapshot
     from pyrometer.memory.snapshots.recording import record_snapshot as record_snapshot
     from pyrometer.memory.tracking import track_memory as track_memory
+    from pyrometer.monitor.monitor import Monitor as Monitor
     from pyrometer.numerics.report import NumericsReport as NumericsReport
     from pyrometer.numerics.watch import watch_numerics as watch_numerics
     from pyrometer.rules.diagnose import diagnose as diagnose
@@ -203,6 +207,7 @@ _HOMES = {
     "Measurement": "pyrometer.bench.measurement",
     "MemoryProfile": "pyrometer.memory.profile",
     "MemoryWatch": "pyrometer.memory.leaks.watch",
+    "Monitor": "pyrometer.monitor.monitor",
     "NumericsReport": "pyrometer.numerics.report",
     "Recipe": "pyrometer.tuning.recipe.recipe",
     "RuleSettings": "pyrometer.rules.settings",

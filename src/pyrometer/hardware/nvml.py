@@ -88,6 +88,34 @@ def read_gpu(uuid: str) -> GpuReading | None:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class GpuLoad:
+    """How busy a GPU is at one moment; `None` where it does not say."""
+
+    busy_share: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+
+
+def read_gpu_load(nvml: Any, uuid: str) -> GpuLoad:
+    """Ask within one `nvml_session`; never for processes, which takes the driver milliseconds."""
+    handle = _ask(nvml, nvml.nvmlDeviceGetHandleByUUID, uuid)
+    if handle is None:
+        return GpuLoad()
+    rates = _ask(nvml, nvml.nvmlDeviceGetUtilizationRates, handle)
+    memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    power_mw = _ask(nvml, nvml.nvmlDeviceGetPowerUsage, handle)
+    return GpuLoad(
+        busy_share=None if rates is None else rates.gpu / 100,
+        memory_used_bytes=None if memory is None else memory.used,
+        memory_total_bytes=None if memory is None else memory.total,
+        power_w=None if power_mw is None else power_mw / 1e3,
+        temperature_c=_ask(nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+    )
+
+
 def count_others(on_gpu: set[int], own: set[int]) -> int | None:
     """Processes on the GPU that are not ours, given that we are on it.
 

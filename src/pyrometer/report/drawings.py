@@ -20,6 +20,7 @@ from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
 from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.intervals import intervals
+from pyrometer.report.charts.latency_trend import latency_trend
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.ranks import rank_bars
 from pyrometer.report.charts.roofline import Point, Roof, roofline
@@ -90,6 +91,7 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "forest": forest,
     "histogram": histogram,
     "intervals": intervals,
+    "latency-trend": latency_trend,
     "live-bytes": _live_bytes,
     "memory-line": memory_line,
     "over-time": _over_time,

@@ -53,6 +53,13 @@ def counters() -> dict[str, int]:
     }
 
 
+def frames_compiled() -> tuple[int, int]:
+    """Code objects that Dynamo compiled, and how often in all: each time beyond the first is a recompilation."""
+    counts: Any = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", {})
+    compiled = list(counts.values())
+    return sum(count > 0 for count in compiled), sum(compiled)
+
+
 def current_compile_id() -> str | None:
     """The compilation that is under way on this thread, as torch writes it."""
     context: Any = getattr(sys.modules.get("torch._guards"), "CompileContext", None)

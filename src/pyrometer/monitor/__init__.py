@@ -1,0 +1,1 @@
+"""How a program behaves in production: what its calls cost, whether its outputs are sound, who is told."""

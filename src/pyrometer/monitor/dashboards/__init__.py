@@ -1,0 +1,1 @@
+"""What people watch a fleet with: Grafana's dashboards, rules of Prometheus with their tests, routes of Alertmanager."""

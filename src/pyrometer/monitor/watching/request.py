@@ -1,0 +1,57 @@
+"""`with monitor.request("plan") as request:` watches a block of code, and takes what is known of it."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Any
+
+from pyrometer.monitor.watching.probe import Probe
+
+
+class Request:
+    """One block under watch.
+
+    Attributes:
+        units: what it is worth; one unless it is set.
+        trace_id: under which its trace is found elsewhere; kept with the sampled ones.
+        shape: of its input, as text.
+        fields: what else is to be kept with the sampled ones.
+    """
+
+    __slots__ = ("_is_sample", "_probe", "_started", "fields", "shape", "trace_id", "units")
+
+    def __init__(self, probe: Probe | None, trace_id: str, fields: dict[str, Any]) -> None:
+        self.units = 1.0
+        self.trace_id = trace_id
+        self.shape = ""
+        self.fields = fields
+        self._probe = probe
+        self._is_sample = False
+        self._started = 0
+
+    def __enter__(self) -> Request:  # noqa: PYI034 - typing.Self needs Python 3.11
+        if self._probe is not None:
+            intake = self._probe.intake
+            self._is_sample = not intake.started.up() & intake.mask
+            if self._is_sample:
+                self._probe.before()
+        self._started = perf_counter_ns()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        took = perf_counter_ns() - self._started
+        if self._probe is None:
+            return
+        if error is not None:
+            self._probe.fail(error, took, ())
+            return
+        intake = self._probe.intake
+        intake.end(took)
+        self._probe.add_units(self.units)
+        if took > intake.limit_ns:
+            self._probe.slow(took, ())
+        if self._is_sample:
+            self._probe.tell_request(took, self.trace_id, self.fields, self.shape)
