@@ -38,9 +38,7 @@ def without_stretches(trace: RankTrace, cut: Intervals) -> RankTrace:
     for name in ("flows", "counters"):
         moments = tables[name]["ts_ns"].to_numpy()
         tables[name] = tables[name].with_columns(ts_ns=pl.Series(moved(moments, cut), dtype=pl.Int64))
-    return RankTrace(
-        trace.info, tables, known_steps=_moved_bounds(trace.steps, cut), known_sorts=trace.sorts
-    )
+    return RankTrace(trace.info, tables, known_steps=_moved_bounds(trace.steps, cut), known_sorts=trace.sorts)
 
 
 def _moved_bounds(frame: pl.DataFrame, cut: Intervals) -> pl.DataFrame:
