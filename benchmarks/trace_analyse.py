@@ -97,13 +97,17 @@ os._exit(0)
 """
 
 
+ENVIRONMENT = {**os.environ, "PYROMETER_CACHE": "off"}
+ENVIRONMENT.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program is compiled once
+
+
 def whole_command(path: Path) -> tuple[float, float, int]:
     """CPU seconds, seconds and peak bytes of `pyrometer trace FILE`, with nothing cached."""
     start = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "pyrometer", "trace", str(path)],
         stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYROMETER_CACHE": "off"},
+        env=ENVIRONMENT,
     )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -124,6 +128,7 @@ def compare_commands(source: Path, rounds: int, *, large: bool) -> None:
             with path.open("w") as file:
                 file.writelines(shifted(text, copies))
             rows = []
+            whole_command(path)
             for _ in range(rounds):
                 said = subprocess.check_output([sys.executable, "-c", LOADS, str(path)], text=True)
                 rows.append((float(said), *whole_command(path)))

@@ -13,7 +13,6 @@ import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
 from pyrometer.cli.interrupts import finishing
-from pyrometer.cli.observe import without_steps
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import full_option, print_document, print_result, print_view
 from pyrometer.cli.progress import progress_bar
@@ -221,6 +220,8 @@ def _of_capture(
         click.echo(f"note: {captured.missing}", err=True)
         return captured.exit_code
     if captured.trace is None and captured.idle is not None:
+        from pyrometer.cli.observe import without_steps
+
         click.echo(f"note: {captured.missing}", err=True)
         return without_steps(captured.idle)
     if captured.trace is None:

@@ -20,7 +20,8 @@ from pyrometer.trace.linking.link import Links, link
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.places import Places, find_places
 from pyrometer.trace.rows import IntArray, Mask, row_numbers
-from pyrometer.trace.timing.activity import Activity, find_activity
+from pyrometer.trace.sorts import Sorts, find_sorts
+from pyrometer.trace.timing.activity import Activity, find_activity, find_span
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ class RankTrace:
     window: tuple[int, int] | None = None  # start and end of what counts of the span; none is all
     known_steps: pl.DataFrame | None = field(default=None, repr=False, compare=False)  # found already
     known_links: Links | None = field(default=None, repr=False, compare=False)  # of these events and steps
+    known_sorts: Sorts | None = field(default=None, repr=False, compare=False)  # of these events
 
     def __repr__(self) -> str:
         """Without the tables."""
@@ -54,7 +56,7 @@ class RankTrace:
     @cached_property
     def links(self) -> Links:
         """Call tree, launches and steps; counts of what did not fit."""
-        return self.known_links or link(self.tables, self.known_steps)
+        return self.known_links or link(self.tables, self.sorts, self.known_steps)
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -74,8 +76,30 @@ class RankTrace:
     @cached_property
     def activity(self) -> Activity:
         """The span, and when each class of work was active."""
-        whole = find_activity(self.tables["events"], self.steps)
+        whole = find_activity(self.tables["events"], self._whole_span, self.sorts)
         return whole if self.window is None else whole.within(*self.window)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Start and end of the span, as `activity` has them."""
+        start, end = self._whole_span
+        if self.window is None:
+            return start, end
+        low = min(max(self.window[0], start), end)
+        return low, min(max(self.window[1], low), end)
+
+    @cached_property
+    def _whole_span(self) -> tuple[int, int]:
+        return find_span(self.tables["events"], self.steps, self.sorts)
+
+    @cached_property
+    def sorts(self) -> Sorts:
+        """Kind, category and name of every event, each combination once."""
+        return self.known_sorts or find_sorts(self.tables["events"])
+
+    def mask(self, wanted: pl.Expr) -> Mask:
+        """Which events fulfil a condition on kind, category and name."""
+        return self.sorts.mask(wanted)
 
     @cached_property
     def places(self) -> Places:

@@ -30,7 +30,7 @@ from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, event_classes, path_pieces
 from pyrometer.trace.dependencies.select import scales_of
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.rows import IntArray, mask_of
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
 
 Resource = Literal[
@@ -179,7 +179,7 @@ def _classes(trace: RankTrace, graph: Graph) -> IntArray:
     classes = event_classes(trace)
     if len(graph.device):
         return classes
-    within = trace.nearest(mask_of(trace.events, pl.col("kind") == Kind.CPU_OP.value)) >= 0
+    within = trace.nearest(trace.mask(pl.col("kind") == Kind.CPU_OP.value)) >= 0
     return np.where(within & (classes == CLASSES.index("python")), CLASSES.index("host_op"), classes)
 
 

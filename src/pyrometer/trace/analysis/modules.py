@@ -17,7 +17,7 @@ from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
 from pyrometer.trace.linking.places import module_calls
 from pyrometer.trace.naming.patterns import module_names
 from pyrometer.trace.program.rollup import above, gather_into, is_repeated, roll_up
-from pyrometer.trace.rows import IntArray, mask_of, pick, positions, row_numbers
+from pyrometer.trace.rows import IntArray, pick, positions, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 FIGURES = ("forward_ns", "backward_ns", "forward_device_ns", "backward_device_ns", "num_kernels")
@@ -88,9 +88,7 @@ def _summed(table: pl.DataFrame, span_ns: int) -> pl.DataFrame:
 def _own(trace: RankTrace, call: IntArray, num_calls: int) -> IntArray:
     """What is each call's own, in the columns of `FIGURES`."""
     backward = trace.places.backward >= 0
-    host, device, kernel = (
-        mask_of(trace.events, is_kind(*kinds)) for kinds in (HOST, DEVICE_WORK, [Kind.KERNEL])
-    )
+    host, device, kernel = (trace.mask(is_kind(*kinds)) for kinds in (HOST, DEVICE_WORK, [Kind.KERNEL]))
     own_ns, dur = trace.events["self_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
     found = np.zeros((num_calls, len(FIGURES)), np.int64)
     for column, (chosen, values) in enumerate(

@@ -33,7 +33,7 @@ from pyrometer.trace.program.phase_labels import phase_names
 from pyrometer.trace.program.rollup import codes, gather_into, is_operator, is_repeated, roll_up
 from pyrometer.trace.program.stacks import python_stacks
 from pyrometer.trace.program.where import places_of
-from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
+from pyrometer.trace.rows import IntArray, positions, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 By = Literal["op", "shape", "module", "line", "phase", "stack"]
@@ -125,11 +125,11 @@ def _per_call(trace: RankTrace, ops: OpRows, repeated: np.ndarray) -> pl.DataFra
     nothing = np.zeros(len(ops.event), np.int64)
 
     def own(kinds: tuple[Kind, ...], column: str) -> IntArray:
-        chosen = mask_of(events, is_kind(*kinds))
+        chosen = trace.mask(is_kind(*kinds))
         return gather_into(nothing.copy(), ops.of_event[chosen], events[column].to_numpy()[chosen])
 
     device = own(DEVICE_WORK, "dur_ns")
-    kernels = mask_of(events, is_kind(Kind.KERNEL))
+    kernels = trace.mask(is_kind(Kind.KERNEL))
     launched = gather_into(nothing.copy(), ops.of_event[kernels], np.ones(int(kernels.sum()), np.int64))
     below = roll_up(np.stack([device, launched], axis=1), ops.owner, depth)
     dur = events["dur_ns"].to_numpy()[ops.event]

@@ -18,7 +18,7 @@ from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
 from pyrometer.trace.naming.frames import frame_parts
 from pyrometer.trace.program.rollup import above, is_repeated
 from pyrometer.trace.program.where import place_names
-from pyrometer.trace.rows import mask_of, pick, positions
+from pyrometer.trace.rows import pick, positions
 from pyrometer.trace.trace import RankTrace
 
 LINE = ("file", "line", "function")
@@ -88,7 +88,7 @@ def _placed(trace: RankTrace) -> pl.DataFrame:
 
 def _calls(trace: RankTrace) -> pl.DataFrame:
     """Calls of each function, and their duration without what lies in another call of the same one."""
-    functions = mask_of(trace.events, is_kind(Kind.PYTHON_FUNCTION))
+    functions = trace.mask(is_kind(Kind.PYTHON_FUNCTION))
     rows = np.flatnonzero(functions)
     names = trace.events.select("name", "dur_ns")[rows]
     key = names["name"].rank("dense").fill_null(0).to_numpy().astype(np.int64)

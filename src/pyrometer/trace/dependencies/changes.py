@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.replay import BoolArray, Durations
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, ranges
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -71,10 +71,14 @@ def changed(graph: Graph, scales: Scales) -> Durations:
     _shrink_programs(graph, scales, edges, flat)
     _shrink_waits(scales, edges, flat)
     _shrink_launches(scales, edges, flat)
-    share = np.ones(len(graph))
-    share[edges.works] = scales.event[edges.work_events]
-    flat[edges.overlaps] = _scaled(flat[edges.overlaps], share[edges.overlap_sources])
-    return Durations(_scaled(graph.dur, share), weight, graph.lag)
+    kept = scales.event[edges.work_events]
+    dur = graph.dur
+    if (kept != 1.0).any():
+        share = np.ones(len(graph))
+        share[edges.works] = kept
+        flat[edges.overlaps] = _scaled(flat[edges.overlaps], share[edges.overlap_sources])
+        dur = _scaled(dur, share)
+    return Durations(dur, weight, graph.lag)
 
 
 def without_lags(durations: Durations) -> Durations:
@@ -87,6 +91,8 @@ class Edges(NamedTuple):
 
     programs: IntArray
     program_points: IntArray  # the point that each leads to
+    segment_points: IntArray  # per segment of host threads: the point that it leads to; -1 for none
+    on_host: IntArray  # rows of `events` that segments are of
     waits: IntArray  # of calls
     wait_calls: IntArray  # rows of `events`
     wakes: IntArray
@@ -110,6 +116,10 @@ def _edges_of(graph: Graph) -> Edges:
 def _edges(graph: Graph) -> Edges:
     kind, nodes = graph.kind.reshape(-1), len(graph)
     programs, launches = np.flatnonzero(kind == Edge.PROGRAM), np.flatnonzero(kind == Edge.LAUNCH)
+    points = graph.points
+    segment_points = np.full(len(points.segments.event), -1, np.int64)
+    which, segment = ranges(points.first, np.maximum(points.stop - points.first, 0))
+    segment_points[segment] = which
     waits, wait_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAITING))
     wakes, wake_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAKE))
     launch_calls = graph.device.call[graph.work[launches % nodes]] if len(launches) else NOTHING
@@ -118,6 +128,8 @@ def _edges(graph: Graph) -> Edges:
     return Edges(
         programs,
         graph.point[programs % nodes],
+        segment_points,
+        np.unique(points.segments.event[points.segments.event >= 0]),
         waits,
         wait_calls,
         wakes,
@@ -155,18 +167,14 @@ def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
 
 def _shrink_programs(graph: Graph, scales: Scales, edges: Edges, weight: IntArray) -> None:
     segments, points = graph.points.segments, graph.points
-    if not len(scales.event):
+    if scales.gap == 1.0 and not (scales.event[edges.on_host] != 1.0).any():
         return
     share = np.where(segments.event >= 0, scales.event[segments.event], scales.gap)
-    changes = np.flatnonzero(share != 1.0)
-    if not len(changes):
-        return
+    changes = np.flatnonzero((share != 1.0) & (edges.segment_points >= 0))
     recorded = (segments.end - segments.start)[changes]
-    saved = np.zeros(len(share) + 1, np.int64)
-    saved[changes + 1] = recorded - _scaled(recorded, share[changes])
-    np.cumsum(saved, out=saved)
-    by_point = saved[points.stop] - saved[points.first]
-    weight[edges.programs] -= by_point[edges.program_points]
+    saved = np.zeros(len(points.time), np.int64)
+    np.add.at(saved, edges.segment_points[changes], recorded - _scaled(recorded, share[changes]))
+    weight[edges.programs] -= saved[edges.program_points]
 
 
 def _shrink_waits(scales: Scales, edges: Edges, weight: IntArray) -> None:

@@ -14,7 +14,7 @@ from pyrometer.trace.naming.patterns import (
     is_data_loading,
     is_host_communication,
 )
-from pyrometer.trace.rows import IntArray, mask_of, nullable, ranges, row_numbers
+from pyrometer.trace.rows import IntArray, nullable, ranges, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 CLASSES = (
@@ -87,7 +87,7 @@ def event_classes(trace: RankTrace) -> IntArray:
 @kept
 def outermost_loading(trace: RankTrace) -> IntArray:
     """For each event the outermost wait for data at or above it, as a row; -1 where there is none."""
-    loading = mask_of(trace.events, is_data_loading())
+    loading = trace.mask(is_data_loading())
     parent = row_numbers(trace.events["parent"])
     above = np.where(parent >= 0, trace.nearest(loading)[parent], -1)
     return trace.nearest(loading & (above < 0))

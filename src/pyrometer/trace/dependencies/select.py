@@ -69,7 +69,7 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
         return _freed(trace, graph, named, scales, keep)
     if kind == "launch":
         launching = graph.device.call[graph.device.call >= 0]
-        is_call = _mask(trace, pl.col("kind").is_in(CALL_KINDS))
+        is_call = trace.mask(pl.col("kind").is_in(CALL_KINDS))
         launching = np.setdiff1d(
             launching[is_call[launching]], graph.waits.event
         )  # copies that wait for themselves
@@ -77,11 +77,11 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
         return Scales(scales.event, launch=keep)
     if kind == "gap":
         known = is_data_loading() if len(graph.device) else is_data_loading() | is_host_communication()
-        scales.event[_mask(trace, _all_of(Kind.USER_ANNOTATION) & ~known)] = keep
+        scales.event[trace.mask(_all_of(Kind.USER_ANNOTATION) & ~known)] = keep
         return Scales(scales.event, gap=keep)
-    chosen = _mask(trace, (EVENTS[kind] if kind in EVENTS else SUBTREES[kind])() & named)
+    chosen = trace.mask((EVENTS[kind] if kind in EVENTS else SUBTREES[kind])() & named)
     if kind == "collective" and not len(graph.device):
-        chosen = _mask(trace, is_host_communication() & named)
+        chosen = trace.mask(is_host_communication() & named)
     if kind in SUBTREES or (kind == "collective" and not len(graph.device)):
         chosen = _with_subtree(trace, chosen, backward=kind in ("line", "module"))
     scales.event[chosen] = keep
@@ -89,10 +89,6 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
         waited = np.intersect1d(graph.waits.event, graph.device.call[chosen[graph.device.event]])
         scales.event[waited[waited >= 0]] = keep
     return Scales(scales.event, gap=keep if kind == "host" and pattern is None else 1.0)
-
-
-def _mask(trace: RankTrace, expression: pl.Expr) -> Mask:
-    return trace.events.select(chosen=expression.fill_null(value=False))["chosen"].to_numpy()
 
 
 def _with_subtree(trace: RankTrace, chosen: Mask, *, backward: bool) -> Mask:
@@ -105,7 +101,7 @@ def _with_subtree(trace: RankTrace, chosen: Mask, *, backward: bool) -> Mask:
 
 
 def _freed(trace: RankTrace, graph: Graph, named: pl.Expr, scales: Scales, keep: float) -> Scales:
-    chosen = _mask(trace, named & (is_blocking_call() | pl.col("kind").is_in(CALL_KINDS)))
+    chosen = trace.mask(named & (is_blocking_call() | pl.col("kind").is_in(CALL_KINDS)))
     waits = waits_for_others(trace, graph)
     freed = waits[chosen[waits]]
     scales.event[freed] = keep

@@ -57,7 +57,11 @@ def graft(trace: RankTrace, capture: RankTrace, grafts: Sequence[Graft]) -> Rank
     new = np.arange(trace.events.height, first)
     links = pl.DataFrame({"event": [*new, *work[of_work >= 0]], "above": [*above, *of_work[of_work >= 0]]})
     return replace(
-        trace, tables=_renumbered(trace, capture, source, call, links), results={}, known_links=None
+        trace,
+        tables=_renumbered(trace, capture, source, call, links),
+        results={},
+        known_links=None,
+        known_sorts=None,
     )
 
 

@@ -14,7 +14,8 @@ from pyrometer.trace.linking.launches import Launches, find_launches
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.steps import find_steps, step_of
 from pyrometer.trace.linking.tree import Pieces, depth_of, nest
-from pyrometer.trace.rows import IntArray, mask_of, nullable
+from pyrometer.trace.rows import IntArray, nullable, positions, row_numbers
+from pyrometer.trace.sorts import Sorts
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Links:
     )
 
 
-def link(tables: Mapping[str, pl.DataFrame], steps: pl.DataFrame | None = None) -> Links:
+def link(tables: Mapping[str, pl.DataFrame], sorts: Sorts, steps: pl.DataFrame | None = None) -> Links:
     """Link the events of one rank; without steps that are known already, these are found first."""
     events = tables["events"]
     kind = events["kind"].to_physical().to_numpy()
@@ -52,7 +53,7 @@ def link(tables: Mapping[str, pl.DataFrame], steps: pl.DataFrame | None = None) 
     if "captured" in tables:
         above = _with_captured(parent, kind, tables["captured"])
         depth = depth_of(above)
-    op = nearest(above, depth, mask_of(events, is_op()))
+    op = nearest(above, depth, sorts.mask(is_op()))
     op[launches.work] = np.where(op[launches.work] >= 0, op[launches.work], launches.op)
     work = np.isin(kind, codes_of(*DEVICE_WORK))
 
@@ -75,6 +76,29 @@ def with_steps(links: Links, events: pl.DataFrame, steps: pl.DataFrame) -> Links
     step = _step_of_each(steps, events["start_ns"].to_numpy(), links.launches)
     columns = links.columns.with_columns(step=step.cast(links.columns["step"].dtype))
     return replace(links, columns=columns, steps=steps)
+
+
+def reordered(links: Links, events: pl.DataFrame, order: IntArray) -> Links:
+    """The same links of the same events in another order, in which those of the host are in the order that they were in.
+
+    Args:
+        links: of the events as they were.
+        events: as they are now; device work may have other bounds.
+        order: the row in which each of them was.
+    """
+    place = positions(order, len(order))  # the last place is that of none
+    parent, op = (nullable(place[row_numbers(links.columns[name])[order]]) for name in ("parent", "op"))
+    is_host = np.isin(events["kind"].to_physical(), codes_of(*HOST))
+    own = np.where(is_host, links.columns["self_ns"].to_numpy()[order], events["dur_ns"].to_numpy())
+    columns = links.columns[order].with_columns(parent=parent, op=op, self_ns=pl.Series(own))
+    rows = np.argsort(place[links.launches.work])
+    return replace(
+        links,
+        launches=Launches(*(place[column[rows]] for column in links.launches)),
+        columns=columns.cast(schema.dtypes(schema.LINKS)),  # type: ignore[arg-type]
+        pieces=links.pieces._replace(event=place[links.pieces.event]),
+        above=place[links.above[order]],
+    )
 
 
 def _step_of_each(steps: pl.DataFrame, start: IntArray, launches: Launches) -> pl.Series:

@@ -83,10 +83,13 @@ def depth_of(parent: IntArray) -> IntArray:
     [1, 0, 2, 3]
     """
     depth = (parent >= 0).astype(np.int64)
-    above = parent
-    while (inside := above >= 0).any():
-        depth += np.where(inside, depth[above], 0)
-        above = np.where(inside, above[above], -1)
+    above = parent.copy()
+    rows = np.flatnonzero(depth)
+    while len(rows):
+        higher = above[rows]
+        depth[rows] += depth[higher]
+        above[rows] = above[higher]
+        rows = rows[above[rows] >= 0]
     return depth
 
 

@@ -14,7 +14,7 @@ from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.program.paths import merge_paths
 from pyrometer.trace.program.rollup import codes, gather_into, roll_up
-from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 ALL = "(all)"
@@ -54,7 +54,7 @@ def merged(trace: RankTrace) -> Merged:
     """
     events = trace.events
     of_host = (*HOST, Kind.CAPTURED)
-    host, device = (np.flatnonzero(mask_of(events, is_kind(*kinds))) for kinds in (of_host, DEVICE_WORK))
+    host, device = (np.flatnonzero(trace.mask(is_kind(*kinds))) for kinds in (of_host, DEVICE_WORK))
     ours, above = _ours(trace)
     rows = np.concatenate([host[~ours[host]], device])
     labels, code = _labels(events[rows])

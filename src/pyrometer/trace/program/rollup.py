@@ -9,7 +9,7 @@ import polars as pl
 from pyrometer.trace.kinds import is_op
 from pyrometer.trace.linking.nearest import by_level
 from pyrometer.trace.naming.patterns import is_step_mark
-from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -34,7 +34,7 @@ def holds(trace: RankTrace, wanted: Mask) -> Mask:
 
 def is_operator(trace: RankTrace) -> Mask:
     """Which events are operators; marks of steps, which old files write as operators, are none."""
-    return mask_of(trace.events, is_op() & ~is_step_mark())
+    return trace.mask(is_op() & ~is_step_mark())
 
 
 def gather_into(target: IntArray, owner: IntArray, values: IntArray) -> IntArray:

@@ -9,7 +9,7 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.places import through_forward
 from pyrometer.trace.naming.patterns import TRACED_MODULE
 from pyrometer.trace.program.rollup import above
-from pyrometer.trace.rows import IntArray, mask_of, row_numbers
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -24,7 +24,7 @@ def python_stacks(trace: RankTrace, events: IntArray) -> pl.Series:
         & ~pl.col("name").str.starts_with("<built-in")
         & ~pl.col("name").str.starts_with(TRACED_MODULE)
     )
-    wanted = mask_of(trace.events, functions)
+    wanted = trace.mask(functions)
     if not wanted.any():
         return _named(trace, events)
     forward = trace.places.forward

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
-from pyrometer.trace.linking.link import with_steps
+from pyrometer.trace.linking.link import Links, reordered, with_steps
 from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_numbers
+from pyrometer.trace.sorts import Sorts
 from pyrometer.trace.timing.intervals import Intervals, covered, length
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
@@ -37,7 +38,7 @@ def without_stretches(trace: RankTrace, cut: Intervals) -> RankTrace:
     for name in ("flows", "counters"):
         moments = tables[name]["ts_ns"].to_numpy()
         tables[name] = tables[name].with_columns(ts_ns=pl.Series(moved(moments, cut), dtype=pl.Int64))
-    return RankTrace(trace.info, tables, known_steps=_moved_bounds(trace.steps, cut))
+    return RankTrace(trace.info, tables, known_steps=_moved_bounds(trace.steps, cut), known_sorts=trace.sorts)
 
 
 def _moved_bounds(frame: pl.DataFrame, cut: Intervals) -> pl.DataFrame:
@@ -48,23 +49,25 @@ def _moved_bounds(frame: pl.DataFrame, cut: Intervals) -> pl.DataFrame:
 
 def between(trace: RankTrace, low: int, high: int) -> RankTrace:
     """The same record, of which only the span from one moment to another counts: device work is cut off at both."""
-    low = min(max(low, trace.activity.start_ns), trace.activity.end_ns)
-    high = min(max(high, low), trace.activity.end_ns)
+    start, end = trace.span
+    low = min(max(low, start), end)
+    high = min(max(high, low), end)
     length = pl.col("end_ns") - pl.col("start_ns")
     inside = (
         step_windows(trace).select(pl.col("start_ns", "end_ns").clip(low, high)).select(length).to_series()
     )
     usual = inside.filter(inside > 0).median()
     held = inside * 2 >= usual if isinstance(usual, float) else inside > 0  # of the others too little is left
-    tables, steps = _clipped(trace, low, high), _numbered(trace.steps.filter(held))
-    same = tables is trace.tables
+    steps = _numbered(trace.steps.filter(held))
+    tables, links, sorts = _clipped(trace, low, high)
     return dataclasses.replace(
         trace,
         tables=tables,
         results={},
         window=(low, high),
         known_steps=steps,
-        known_links=with_steps(trace.links, tables["events"], steps) if same else None,
+        known_links=with_steps(links, tables["events"], steps),
+        known_sorts=sorts,
     )
 
 
@@ -72,18 +75,23 @@ def _numbered(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.with_columns(step=pl.int_range(pl.len(), dtype=pl.Int32))
 
 
-def _clipped(trace: RankTrace, low: int, high: int) -> Mapping[str, pl.DataFrame]:
+def _clipped(trace: RankTrace, low: int, high: int) -> tuple[Mapping[str, pl.DataFrame], Links, Sorts]:
     """The tables with device work that lies within a span: work that waits for nothing in it must not begin before it."""
-    events = trace.tables["events"]
-    outside = is_kind(*DEVICE_WORK) & ((pl.col("start_ns") < low) | (pl.col("end_ns") > high))
-    if not events.select(outside.any()).item():
-        return trace.tables
-    bounds = [
-        pl.when(outside).then(pl.col(name).clip(low, high)).otherwise(name) for name in ("start_ns", "end_ns")
-    ]
-    clipped = events.with_columns(bounds).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
-    order = np.argsort(clipped["start_ns"].to_numpy(), kind="stable")
-    return _only({**trace.tables, "events": clipped}, order)
+    start, end = (trace.tables["events"][name].to_numpy() for name in ("start_ns", "end_ns"))
+    outside = trace.mask(is_kind(*DEVICE_WORK)) & ((start < low) | (end > high))
+    if not outside.any():
+        return trace.tables, trace.links, trace.sorts
+    start, end = (np.where(outside, np.clip(times, low, high), times) for times in (start, end))
+    order = np.argsort(start, kind="stable")
+    tables = _only(trace.tables, order)
+    tables["events"] = _with_bounds(tables["events"], start[order], end[order])
+    return tables, reordered(trace.links, tables["events"], order), trace.sorts.of_rows(order)
+
+
+def _with_bounds(events: pl.DataFrame, start: IntArray, end: IntArray) -> pl.DataFrame:
+    return events.with_columns(
+        pl.Series("start_ns", start), pl.Series("end_ns", end), pl.Series("dur_ns", end - start)
+    )
 
 
 def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
@@ -94,22 +102,23 @@ def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
     """
     events, steps = trace.events, trace.steps
     host_end = int(steps["end_ns"][first - 1])
-    is_work = events.select(is_kind(*DEVICE_WORK)).to_series()
-    step = row_numbers(events["step"])
-    started = (events["start_ns"] >= host_end).to_numpy()
-    belongs = np.where(step >= 0, step >= first, started)
-    earlier = events.filter(is_work & pl.Series(~belongs))
+    is_work = trace.mask(is_kind(*DEVICE_WORK))
+    step, start, end = (row_numbers(events[name]) for name in ("step", "start_ns", "end_ns"))
+    belongs = np.where(step >= 0, step >= first, start >= host_end)
+    earlier = events.filter(pl.Series(is_work & ~belongs))
     ends = earlier.filter(pl.col("step").is_not_null())["end_ns"].max()
     low = max(host_end, ends if isinstance(ends, int) else host_end)
-    keep = np.where(is_work.to_numpy(), belongs, started | (events["end_ns"] > host_end).to_numpy())
-    captured = events.select(is_kind(Kind.CAPTURED)).to_series().to_numpy()
-    keep = np.where(captured, _above(trace.links.above, is_work.to_numpy() & keep), keep)
-    tables = _only(trace.tables, np.flatnonzero(keep))
-    begins = pl.when(is_kind(*DEVICE_WORK)).then("start_ns").otherwise(pl.col("start_ns").clip(host_end))
-    tables["events"] = tables["events"].with_columns(start_ns=begins)
-    tables["events"] = tables["events"].with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
-    kept = RankTrace(trace.info, tables, known_steps=_numbered(steps[first:]))
-    return between(kept, low, trace.activity.end_ns), earlier
+    keep = np.where(is_work, belongs, (start >= host_end) | (end > host_end))
+    captured = trace.mask(is_kind(Kind.CAPTURED))
+    keep = np.where(captured, _above(trace.links.above, is_work & keep), keep)
+    rows = np.flatnonzero(keep)
+    tables = _only(trace.tables, rows)
+    begins = np.where(is_work, start, np.maximum(start, host_end))[rows]
+    tables["events"] = _with_bounds(tables["events"], begins, end[rows])
+    kept = RankTrace(
+        trace.info, tables, known_steps=_numbered(steps[first:]), known_sorts=trace.sorts.of_rows(rows)
+    )
+    return between(kept, low, trace.span[1]), earlier
 
 
 def _above(above: IntArray, wanted: Mask) -> Mask:

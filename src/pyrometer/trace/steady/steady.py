@@ -54,14 +54,14 @@ def _without_first_steps(trace: RankTrace) -> tuple[RankTrace, list[LeftOut]]:
     lengths = step_lengths(trace)
     later, earlier = from_step(trace, number)
     kernels = earlier.filter(earlier["kind"] == Kind.KERNEL.value)
-    low = later.activity.start_ns
+    begin, low = trace.span[0], later.span[0]
     entry = LeftOut(
         reason="first_steps",
         name=trace.steps["name"][0],
         count=number,
-        start_ns=trace.activity.start_ns,
+        start_ns=begin,
         end_ns=low,
-        span_ns=low - trace.activity.start_ns,
+        span_ns=low - begin,
         longest_ns=int(lengths[:number].max()),
         usual_ns=int(np.median(lengths[number:])),
         num_kernels=kernels.height,
@@ -76,6 +76,6 @@ def _complete(trace: RankTrace) -> tuple[RankTrace, list[LeftOut]]:
     start, end = (entry if entry and entry.span_ns >= least else None for entry in found)
     if start is None and end is None:
         return trace, []
-    low = start.end_ns if start else trace.activity.start_ns
-    high = end.start_ns if end else trace.activity.end_ns
+    low = start.end_ns if start else trace.span[0]
+    high = end.start_ns if end else trace.span[1]
     return between(trace, low, high), [entry for entry in (start, end) if entry]

@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.kinds import CALLS, DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
@@ -16,10 +17,21 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_step_mark,
 )
-from pyrometer.trace.timing.intervals import EMPTY, Intervals, Lanes, clip, covered, merge, subtract, union
+from pyrometer.trace.rows import IntArray
+from pyrometer.trace.sorts import Sorts
+from pyrometer.trace.timing.intervals import (
+    EMPTY,
+    Intervals,
+    Lanes,
+    Nanoseconds,
+    clip,
+    covered,
+    merge,
+    subtract,
+    union,
+)
 
-CALLS = (Kind.RUNTIME, Kind.DRIVER)
-USED = ("kind", "name", "track", "start_ns", "end_ns")
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -70,76 +82,91 @@ class Activity:
         return replace(self, start_ns=low, end_ns=high, **classes)
 
 
-def find_activity(events: pl.DataFrame, steps: pl.DataFrame) -> Activity:
-    """Collect the activity of one rank, whose steps are known.
+@dataclass(frozen=True)
+class _Timed:
+    """Events that count, by rows."""
 
-    Old files write annotations as operators; of these the marks of steps are known by their name and left out.
-    """
-    events = events.select(USED).filter((pl.col("kind") != Kind.CPU_OP.value) | ~is_step_mark())
-    has_device = _only(events, *DEVICE_WORK).height > 0
-    kernels = _split(_only(events, Kind.KERNEL), is_communication())
-    calls = _split(_only(events, *CALLS), is_blocking_call())
-    ops = _only(events, Kind.CPU_OP)
-    waiting = _only(events, Kind.CPU_OP, Kind.USER_ANNOTATION).filter(is_host_communication())
-    marks = _only(events, Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.PYTHON_FUNCTION).filter(is_data_loading())
-    low, high = _span(events, steps)
-    return Activity(
-        start_ns=low,
-        end_ns=high,
-        has_device=has_device,
-        compute=_union(kernels[1]),
-        communication=_union(kernels[0] if has_device else waiting),
-        hiding=_union(kernels[1]) if has_device else _elsewhere(ops, waiting),
-        memcpy=_union(_only(events, Kind.MEMCPY)),
-        memset=_union(_only(events, Kind.MEMSET)),
-        sync=_union(calls[0]),
-        runtime=_union(calls[1]),
-        data=subtract(_union(marks), _elsewhere(_only(events, Kind.CPU_OP, *CALLS), marks)),
-        host=_union(ops),
-        other=_union(_on_working_threads(events)),
+    start: Nanoseconds
+    end: Nanoseconds
+    track: npt.NDArray[Any]
+    sorts: Sorts
+
+    @classmethod
+    def of(cls, events: pl.DataFrame, sorts: Sorts) -> _Timed:
+        start, end, track = (events[name].to_numpy() for name in ("start_ns", "end_ns", "track"))
+        return cls(start, end, track, sorts)
+
+    def rows(self, wanted: pl.Expr) -> IntArray:
+        """Old files write annotations as operators; of these the marks of steps are known by their name and left out."""
+        return np.flatnonzero(
+            self.sorts.mask(wanted & ((pl.col("kind") != Kind.CPU_OP.value) | ~is_step_mark()))
+        )
+
+    def union(self, rows: IntArray) -> Intervals:
+        return union(self.start[rows], self.end[rows])
+
+    def hull(self, rows: IntArray) -> tuple[int, int] | None:
+        return (int(self.start[rows].min()), int(self.end[rows].max())) if len(rows) else None
+
+    def elsewhere(self, work: IntArray, marks: IntArray) -> Intervals:
+        """When some thread works outside the marks that lie on that thread."""
+        if not len(marks) or not len(work):
+            return self.union(work)
+        every = np.append(work, marks)
+        lanes = Lanes(int(self.start[every].min()), int(self.end[every].max()))
+        working, marked = (
+            lanes.union(self.track[rows], self.start[rows], self.end[rows]) for rows in (work, marks)
+        )
+        return lanes.flatten(subtract(working, marked))
+
+    def on_working_threads(self) -> IntArray:
+        functions = self.rows(is_kind(Kind.PYTHON_FUNCTION))
+        working = self.track[self.rows(is_kind(Kind.CPU_OP, *CALLS))]
+        return functions[np.isin(self.track[functions], working)] if len(working) else functions
+
+
+def find_span(events: pl.DataFrame, steps: pl.DataFrame, sorts: Sorts) -> tuple[int, int]:
+    """The span of one rank, whose steps are known; see `Activity`."""
+    timed = _Timed.of(events, sorts)
+    work = timed.rows(is_kind(Kind.CPU_OP, *DEVICE_WORK))
+    if not len(work):
+        return timed.hull(timed.rows(is_kind(*CALLS, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION))) or (0, 0)
+    work = np.append(work, timed.rows(is_kind(Kind.USER_ANNOTATION) & is_data_loading()))
+    low, high = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    # A step in which nothing runs tells nothing: it would only add to what was not recorded.
+    runs = covered(timed.union(work), low, high) > 0
+    return (
+        int(timed.start[work].min(initial=low[runs].min(initial=_NEVER))),
+        int(timed.end[work].max(initial=high[runs].max(initial=-_NEVER))),
     )
 
 
-def _span(events: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int]:
-    work = _only(events, Kind.CPU_OP, *DEVICE_WORK)
-    if not work.height:
-        return _hull(_only(events, *CALLS, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION)) or (0, 0)
-    work = pl.concat([work, _only(events, Kind.USER_ANNOTATION).filter(is_data_loading())])
-    bounds = steps.select("start_ns", "end_ns")
-    # A step in which nothing runs tells nothing: it would only add to what was not recorded.
-    runs = covered(_union(work), bounds["start_ns"].to_numpy(), bounds["end_ns"].to_numpy()) > 0
-    return _hull(pl.concat([work.select("start_ns", "end_ns"), bounds.filter(pl.Series(runs))])) or (0, 0)
+def find_activity(events: pl.DataFrame, span: tuple[int, int], sorts: Sorts) -> Activity:
+    """Collect the activity of one rank, whose span is known."""
+    timed = _Timed.of(events, sorts)
+    has_device = len(timed.rows(is_kind(*DEVICE_WORK))) > 0
+    ops = timed.rows(is_kind(Kind.CPU_OP))
+    waiting = timed.rows(is_kind(Kind.CPU_OP, Kind.USER_ANNOTATION) & is_host_communication())
+    marks = timed.rows(is_data_loading())
+    communicates = is_communication().fill_null(value=False)
+    blocks = is_blocking_call().fill_null(value=False)
 
+    def of(wanted: pl.Expr) -> Intervals:
+        return timed.union(timed.rows(wanted))
 
-def _hull(events: pl.DataFrame) -> tuple[int, int] | None:
-    low, high = events["start_ns"].min(), events["end_ns"].max()
-    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
-
-
-def _elsewhere(work: pl.DataFrame, marks: pl.DataFrame) -> Intervals:
-    """When some thread works outside the marks that lie on that thread."""
-    if not marks.height or not work.height:
-        return _union(work)
-    every = pl.concat([work, marks])
-    lanes = Lanes(every["start_ns"].min(), every["end_ns"].max())  # type: ignore[arg-type]
-    return lanes.flatten(subtract(_union(work, lanes), _union(marks, lanes)))
-
-
-def _on_working_threads(events: pl.DataFrame) -> pl.DataFrame:
-    functions = _only(events, Kind.PYTHON_FUNCTION)
-    working = _only(events, Kind.CPU_OP, *CALLS)["track"].unique()
-    return functions.filter(pl.col("track").is_in(working.implode())) if len(working) else functions
-
-
-def _only(events: pl.DataFrame, *kinds: Kind) -> pl.DataFrame:
-    return events.filter(is_kind(*kinds))
-
-
-def _split(events: pl.DataFrame, chosen: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
-    is_chosen = events.select(chosen.fill_null(value=False)).to_series()
-    return events.filter(is_chosen), events.filter(~is_chosen)
-
-
-def _union(events: pl.DataFrame, lanes: Lanes | None = None) -> Intervals:
-    start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy().astype(np.int64)
-    return union(start, end) if lanes is None else lanes.union(events["track"].to_numpy(), start, end)
+    compute = of(is_kind(Kind.KERNEL) & ~communicates)
+    return Activity(
+        start_ns=span[0],
+        end_ns=span[1],
+        has_device=has_device,
+        compute=compute,
+        communication=of(is_kind(Kind.KERNEL) & communicates) if has_device else timed.union(waiting),
+        hiding=compute if has_device else timed.elsewhere(ops, waiting),
+        memcpy=of(is_kind(Kind.MEMCPY)),
+        memset=of(is_kind(Kind.MEMSET)),
+        sync=of(is_kind(*CALLS) & blocks),
+        runtime=of(is_kind(*CALLS) & ~blocks),
+        data=subtract(timed.union(marks), timed.elsewhere(timed.rows(is_kind(Kind.CPU_OP, *CALLS)), marks)),
+        host=timed.union(ops),
+        other=timed.union(timed.on_working_threads()),
+    )

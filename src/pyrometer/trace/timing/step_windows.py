@@ -30,7 +30,7 @@ def step_windows(trace: RankTrace) -> pl.DataFrame:
         return steps
     placed = steps.join(own, on="step", how="left", maintain_order="left")
     low, high = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
-    done = np.minimum(placed["done"].fill_null(low[0]).to_numpy(), trace.activity.end_ns)
+    done = np.minimum(placed["done"].fill_null(low[0]).to_numpy(), trace.span[1])
     end = np.maximum.accumulate(np.maximum(high, done))
     start = np.maximum(low, np.append(_in_flight(trace, int(low[0]), placed["first"][0]), end[:-1]))
     if trace.window is not None:  # of a part of the span
