@@ -51,7 +51,10 @@ def test_a_rule_that_never_fires_fails_its_test(tmp_path):
     rules = tmp_path / RULES
     rules.write_text(rules.read_text().replace("monitor_alarms > 0", "monitor_alarms > 9"))
     done = subprocess.run(
-        [promtool, "test", "rules", "prometheus-rules-test.yml"], cwd=tmp_path, capture_output=True, timeout=120
+        [promtool, "test", "rules", "prometheus-rules-test.yml"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
     )
     assert done.returncode != 0
 

@@ -122,7 +122,9 @@ def dashboard(name: str) -> dict[str, Any]:
         "refresh": "10s",
         "time": {"from": "now-1h", "to": "now"},
         "timezone": "browser",
-        "templating": {"list": [_datasource(), *(_variable(label, source) for label in ("model", "version", "call"))]},
+        "templating": {
+            "list": [_datasource(), *(_variable(label, source) for label in ("model", "version", "call"))]
+        },
         "annotations": {"list": []},
         "panels": [_as_json(panel, number, source) for number, panel in enumerate(panels())],
     }
@@ -155,10 +157,18 @@ def _as_json(panel: Panel, number: int, source: dict[str, str]) -> dict[str, Any
         "description": panel.description,
         "datasource": source,
         "gridPos": {"x": column * WIDTH, "y": row * HEIGHT, "w": WIDTH, "h": HEIGHT},
-        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0 if panel.unit != "short" else None}, "overrides": []},
+        "fieldConfig": {
+            "defaults": {"unit": panel.unit, "min": 0 if panel.unit != "short" else None},
+            "overrides": [],
+        },
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
         "targets": [
-            {"refId": chr(ord("A") + place), "datasource": source, "expr": curve.expr, "legendFormat": curve.legend}
+            {
+                "refId": chr(ord("A") + place),
+                "datasource": source,
+                "expr": curve.expr,
+                "legendFormat": curve.legend,
+            }
             for place, curve in enumerate(panel.curves)
         ],
     }

@@ -17,7 +17,9 @@ class Objectives(Record, frozen=True, kw_only=True):
     """
 
     availability: Annotated[float, doc("share of calls that must not fail")] = 0.999
-    latency_s: Annotated[Seconds | None, doc("what 99 of 100 calls must keep below; null for no alert")] = None
+    latency_s: Annotated[Seconds | None, doc("what 99 of 100 calls must keep below; null for no alert")] = (
+        None
+    )
     hold: Annotated[str, doc("how long a condition must last, as Prometheus writes it")] = "1m"
     webhook: Annotated[str, doc("where Alertmanager posts")] = "http://127.0.0.1:9099/alerts"
 

@@ -25,8 +25,8 @@ class Case(NamedTuple):
 def _cases(objectives: Objectives) -> list[Case]:
     requests = ("requests_total", CALL, "0+600x500")
     found = [
-        Case("PyrometerErrorBudgetBurnsFast", "70m", (requests, _errors("0+60x100")), CALL),
-        Case("PyrometerErrorBudgetBurns", "400m", (requests, _errors("0+6x500")), CALL),
+        Case("PyrometerErrorBudgetBurnsFast", "70m", (requests, _errors("0+600x500")), CALL),
+        Case("PyrometerErrorBudgetBurns", "400m", (requests, _errors("0+600x500")), CALL),
         Case("PyrometerOutputNotFinite", "20m", (requests, *_outputs("0x15 1x500")), CALL),
         Case("PyrometerAlarm", "20m", (("monitor_alarms", MODEL, "0x10 1x500"),), MODEL),
         Case(
@@ -78,14 +78,14 @@ def rule_tests(objectives: Objectives, rules: str) -> dict[str, Any]:
     silent = [{"eval_time": "400m", "alertname": name, "exp_alerts": []} for name in known]
     tests: list[dict[str, Any]] = [_test(tuple(healthy), silent)]
     tests.append(_test((), [_expected(known["PyrometerMonitorGone"], "10m", {})]))
-    tests += [
-        _test((*one.series, _UP), [_expected(known[one.alert], one.at, one.labels)]) for one in cases
-    ]
+    tests += [_test((*one.series, _UP), [_expected(known[one.alert], one.at, one.labels)]) for one in cases]
     return {"rule_files": [rules], "evaluation_interval": "1m", "tests": tests}
 
 
 def _test(series: Any, expected: list[dict[str, Any]]) -> dict[str, Any]:
-    given = [{"series": PREFIX + _with_labels(name, labels), "values": values} for name, labels, values in series]
+    given = [
+        {"series": PREFIX + _with_labels(name, labels), "values": values} for name, labels, values in series
+    ]
     return {"interval": "1m", "input_series": given, "alert_rule_test": expected}
 
 

@@ -21,7 +21,9 @@ class Absence:
 
     def __init__(self, least_s: Seconds = 10.0, gaps: float = 20.0, warm_up: int = 50) -> None:
         if least_s <= 0 or gaps <= 1:
-            raise InputError(f"absence: got least_s={least_s:g}, gaps={gaps:g}; legal are above 0 and above 1")
+            raise InputError(
+                f"absence: got least_s={least_s:g}, gaps={gaps:g}; legal are above 0 and above 1"
+            )
         self._least_s, self._gaps, self._warm_up = least_s, gaps, warm_up
         self._seen, self._gap_s = 0, 0.0
         self._last_s: Seconds | None = None

@@ -70,9 +70,7 @@ class Baseline:
 
     def deviation(self, at_s: Seconds, value: float) -> float | None:
         """How many spreads a value is above normal; `None` while that is being learned."""
-        if not self.is_learned or (
-            self._season and self._seen[self._season.slot(at_s)] < self._season.seen
-        ):
+        if not self.is_learned or (self._season and self._seen[self._season.slot(at_s)] < self._season.seen):
             return None
         return (value - self.expected(at_s)) / self.spread
 

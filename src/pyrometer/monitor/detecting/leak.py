@@ -64,7 +64,9 @@ class Leak:
         plain = theil_sen(times, levels, self._confidence)
         noise = autocorrelation_time(levels - plain.at * times)
         slope = theil_sen(times, levels, self._confidence, noise_time=noise)
-        low, high = (float(np.nan_to_num(end, posinf=1e300, neginf=-1e300)) for end in (slope.low, slope.high))
+        low, high = (
+            float(np.nan_to_num(end, posinf=1e300, neginf=-1e300)) for end in (slope.low, slope.high)
+        )
         evidence = f"grows by {slope.at * 3600:.4g} per hour ({low * 3600:.4g} to {high * 3600:.4g})"
         return Reading(
             at_s=at_s,

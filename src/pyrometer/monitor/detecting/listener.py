@@ -92,7 +92,9 @@ class Detection:
                 self._count(call, tick.at_s, calls)
         for series, most in self._leaks.items():
             if series in tick.gauges:
-                watch = self._watch(f"{series}.growth", lambda most=most: [Guard("leak", Leak(most), Alarm())])
+                watch = self._watch(
+                    f"{series}.growth", lambda most=most: [Guard("leak", Leak(most), Alarm())]
+                )
                 self._look(watch, tick.at_s, [tick.gauges[series]])
         events, self._pending = self._pending, []
         return events
@@ -105,7 +107,14 @@ class Detection:
             for guard in watch.guards
             if guard.alarm.state is State.FIRING
         ]
-        return [*firing, *(f"{call}.errors/error-rate" for call, (_, alarm) in self._rates.items() if alarm.state is State.FIRING)]
+        return [
+            *firing,
+            *(
+                f"{call}.errors/error-rate"
+                for call, (_, alarm) in self._rates.items()
+                if alarm.state is State.FIRING
+            ),
+        ]
 
     @property
     def failed(self) -> dict[str, str]:
@@ -159,5 +168,7 @@ def _output_guards() -> list[Guard]:
     """By two distances: one sees bins that empty, the other values that go far."""
     return [
         Guard("psi", OutputShift(distance="psi", window=200, learn=1000), Alarm(persistence=2)),
-        Guard("wasserstein", OutputShift(distance="wasserstein", window=200, learn=1000), Alarm(persistence=2)),
+        Guard(
+            "wasserstein", OutputShift(distance="wasserstein", window=200, learn=1000), Alarm(persistence=2)
+        ),
     ]

@@ -62,9 +62,7 @@ class OutputShift:
                     self._reference, self._first = np.sort(self._first), np.empty(0)
                 continue
             far, chance = distance_of(self._distance, self._reference, window)
-            evidence = (
-                f"{self._distance} of {far:.3g} from the reference, {max(self._matters, chance):.3g} is tolerated"
-            )
+            evidence = f"{self._distance} of {far:.3g} from the reference, {max(self._matters, chance):.3g} is tolerated"
             yield Reading(
                 at_s=at_s,
                 after=after,

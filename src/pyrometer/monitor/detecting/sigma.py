@@ -24,9 +24,7 @@ class Sigma:
         block: values of which the median is judged.
     """
 
-    def __init__(
-        self, sigmas: float = 5.0, window: int = 120, robust: bool = False, block: int = 1
-    ) -> None:
+    def __init__(self, sigmas: float = 5.0, window: int = 120, robust: bool = False, block: int = 1) -> None:
         self._sigmas, self._robust = sigmas, robust
         self._normal: deque[float] = deque(maxlen=window)
         self._warm_up = min(window, 30)

@@ -68,7 +68,9 @@ class Tail:
             beyond = occasions(window > limit)
             share = min(usual * self._tolerated, 0.5)
             digits = -float(stats.binom.logsf(beyond - 1, len(window), share)) / math.log(10)
-            evidence = f"{beyond} times in {len(window)} beyond the baseline's P{quantile * 100:g} of {limit:.4g}"
+            evidence = (
+                f"{beyond} times in {len(window)} beyond the baseline's P{quantile * 100:g} of {limit:.4g}"
+            )
             value = float(np.quantile(window, quantile))
             yield Reading(
                 at_s=at_s,

@@ -60,5 +60,3 @@ def latency_guards(limit_s: Seconds | None = None) -> list[Guard]:
         Guard("tail", Tail(), Alarm(persistence=2, recovery=3)),
     ]
     return guards if limit_s is None else [Guard("limit", Limit(limit_s), Alarm(recovery=5)), *guards]
-
-

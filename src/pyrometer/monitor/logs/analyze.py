@@ -98,5 +98,3 @@ def _notes(tally: Tally) -> Iterator[str]:
         yield f"there are more than {MOST_CELLS} combinations of features; the rest counts as one"
     if not tally.has_all_shares or not tally.appearances.is_whole:
         yield "there are too many different values to keep all; triggers and what changed together are incomplete"
-
-

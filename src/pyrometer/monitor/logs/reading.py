@@ -48,7 +48,9 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         if path.is_dir():
             inside = [file for file in path.iterdir() if file.is_file() and _is_log(file)]
             if not inside:
-                raise InputError(f"{path}: holds no log; name a folder with files such as events.jsonl, or files")
+                raise InputError(
+                    f"{path}: holds no log; name a folder with files such as events.jsonl, or files"
+                )
             found += sorted(inside, key=lambda file: (file.stat().st_mtime, file.name))
         elif path.is_file():
             found.append(path)

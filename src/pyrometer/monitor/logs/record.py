@@ -58,7 +58,9 @@ class Correlation(Record, frozen=True, kw_only=True):
     """How latency goes with one feature of the requests."""
 
     feature: Annotated[str, doc("shape, batch, hour, version, device or call")]
-    explained: Annotated[float, doc("share of the variance of log-latency between its values (epsilon squared)")]
+    explained: Annotated[
+        float, doc("share of the variance of log-latency between its values (epsilon squared)")
+    ]
     alone: Annotated[
         float | None,
         doc("share that no other feature explains; null for the hour, and where it always goes with another"),
@@ -76,7 +78,9 @@ class Trigger(Record, frozen=True, kw_only=True):
     num_events: Annotated[int, doc("seconds of a process with such an event that fit the pattern")]
     num_all: Annotated[int, doc("seconds of a process with such an event")]
     num_chances: Annotated[int, doc("seconds or lines that fit the pattern, with an event or without")]
-    lift: Annotated[float | None, doc("rate of events with the pattern over the rate without; null without any")]
+    lift: Annotated[
+        float | None, doc("rate of events with the pattern over the rate without; null without any")
+    ]
 
 
 class ErrorCluster(Record, frozen=True, kw_only=True):
@@ -87,7 +91,9 @@ class ErrorCluster(Record, frozen=True, kw_only=True):
     num_errors: int
     first: str
     last: str
-    mostly: Annotated[list[Shift], doc("values that are more frequent among them than among all requests")] = []
+    mostly: Annotated[
+        list[Shift], doc("values that are more frequent among them than among all requests")
+    ] = []
 
 
 class LogAnalysis(Record, frozen=True, kw_only=True):
@@ -96,8 +102,12 @@ class LogAnalysis(Record, frozen=True, kw_only=True):
     files: list[str]
     lines: Annotated[int, doc("lines that were read")]
     left_out: Annotated[dict[str, int], doc("lines that are none of a log, by what is wrong with them")] = {}
-    num_requests: Annotated[int, doc("lines with a latency; errors and slow ones, which are all logged, apart")]
-    num_slow: Annotated[int, doc("lines of slow requests, logged beside the sample and not in its quantiles")] = 0
+    num_requests: Annotated[
+        int, doc("lines with a latency; errors and slow ones, which are all logged, apart")
+    ]
+    num_slow: Annotated[
+        int, doc("lines of slow requests, logged beside the sample and not in its quantiles")
+    ] = 0
     num_errors: int = 0
     begins: str | None = None
     ends: str | None = None

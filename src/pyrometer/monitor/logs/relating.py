@@ -95,14 +95,14 @@ def _value(name: str, counts: Counts, everything: Counts) -> ValueLatency:
     number = int(counts.sum())
     lift = (int(counts[beyond:].sum()) / slowest) / (number / int(everything.sum())) if slowest else 1.0
     p50, p99 = quantile_s(counts, 0.5), quantile_s(counts, 0.99)
-    return ValueLatency(
-        value=name, num_requests=number, p50_s=p50 or 0.0, p99_s=p99 or 0.0, tail_lift=lift
-    )
+    return ValueLatency(value=name, num_requests=number, p50_s=p50 or 0.0, p99_s=p99 or 0.0, tail_lift=lift)
 
 
 def _rank(groups: dict[object, Counts]) -> float | None:
     """Spearman's correlation of a number with latency, from their counts."""
-    numbers = sorted((float(str(name)), counts) for name, counts in groups.items() if str(name).lstrip("-").isdigit())
+    numbers = sorted(
+        (float(str(name)), counts) for name, counts in groups.items() if str(name).lstrip("-").isdigit()
+    )
     if len(numbers) < 2:
         return None
     table = np.stack([counts for _, counts in numbers]).astype(np.float64)

@@ -164,7 +164,10 @@ class Tally:
         names = groups.select(FEATURES).unique(maintain_order=True)
         numbers = [self._number(row) for row in names.iter_rows()]
         joined = groups.select(FEATURES).join(
-            names.with_columns(pl.Series("cell", numbers, pl.Int64)), on=list(FEATURES), how="left", maintain_order="left"
+            names.with_columns(pl.Series("cell", numbers, pl.Int64)),
+            on=list(FEATURES),
+            how="left",
+            maintain_order="left",
         )
         return joined["cell"].to_numpy()
 
@@ -192,11 +195,15 @@ def _grouped(table: pl.DataFrame) -> pl.DataFrame:
     process = pl.concat_str("host", "pid", separator=":", ignore_nulls=True).alias("process")
     features = [pl.col(name).fill_null("") for name in FEATURES if name != "batch"]
     batch = pl.col("batch").cast(pl.String).fill_null("")
-    groups = table.lazy().group_by(second, process, *features, batch, bins).agg(
-        pl.len().cast(pl.Int64).alias("lines"),
-        (pl.col("error").fill_null("") != "").sum().cast(pl.Int64).alias("errors"),
-        _COMPILED.any().cast(pl.Int64).alias("recompiles"),
-        _BROKE.any().cast(pl.Int64).alias("breaks"),
+    groups = (
+        table.lazy()
+        .group_by(second, process, *features, batch, bins)
+        .agg(
+            pl.len().cast(pl.Int64).alias("lines"),
+            (pl.col("error").fill_null("") != "").sum().cast(pl.Int64).alias("errors"),
+            _COMPILED.any().cast(pl.Int64).alias("recompiles"),
+            _BROKE.any().cast(pl.Int64).alias("breaks"),
+        )
     )
     unix = pl.col("second").str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False).dt.epoch("s")
     return groups.with_columns(unix.fill_null(-1)).collect()

@@ -82,7 +82,10 @@ def change_points(tally: Tally, points: Sequence[TrendPoint], members: list[list
             near = {points[used[place]].at_s for place in range(max(cut - 2, 0), min(cut + 3, len(used)))}
             if max(after / before, before / after) < LEAST_RATIO or any(one.at_s in near for one in found):
                 continue
-            sides = ([key for place in used[start:cut] for key in members[place]], [key for place in used[cut:end] for key in members[place]])
+            sides = (
+                [key for place in used[start:cut] for key in members[place]],
+                [key for place in used[cut:end] for key in members[place]],
+            )
             found.append(
                 ChangePoint(
                     at=stamp(at_s),
@@ -122,7 +125,9 @@ def segmentation(values: Floats) -> list[int]:
 
 def _levels(values: Floats, cuts: list[int]) -> Floats:
     bounds = [0, *cuts, len(values)]
-    return np.concatenate([np.full(b - a, values[a:b].mean()) for a, b in zip(bounds, bounds[1:], strict=False)])
+    return np.concatenate(
+        [np.full(b - a, values[a:b].mean()) for a, b in zip(bounds, bounds[1:], strict=False)]
+    )
 
 
 def _least(values: Floats, penalty: float) -> list[int]:

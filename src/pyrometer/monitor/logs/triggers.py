@@ -61,7 +61,9 @@ def _values(tally: Tally, event: str, column: int) -> Iterator[Trigger]:
             sums[1] += events
     for (feature, value), (lines, events) in table.items():
         if value and events and lines < tally.lines:
-            yield from _told(event, f"{feature} {value}", (events, total), (lines, tally.lines), tried=len(table))
+            yield from _told(
+                event, f"{feature} {value}", (events, total), (lines, tally.lines), tried=len(table)
+            )
 
 
 def _told(
@@ -72,7 +74,9 @@ def _told(
     others, rest = total - fit, all_lines - lines
     lift = (fit / lines) / (others / rest) if others and rest > 0 else None
     if (lift is None or lift >= LEAST_LIFT) and is_unlikely(fit, lines, total, all_lines, CHANCE / tried):
-        yield Trigger(event=event, pattern=pattern, num_events=fit, num_all=total, num_chances=lines, lift=lift)
+        yield Trigger(
+            event=event, pattern=pattern, num_events=fit, num_all=total, num_chances=lines, lift=lift
+        )
 
 
 def error_clusters(tally: Tally, most: int = 20) -> list[ErrorCluster]:
@@ -95,7 +99,9 @@ def error_clusters(tally: Tally, most: int = 20) -> list[ErrorCluster]:
                 for usual, share in [(lines.get((feature, value), 0) / tally.lines, count / cluster.count)]
                 if share >= 0.5
                 and share >= 1.5 * usual
-                and is_unlikely(count, lines.get((feature, value), 0), cluster.count, tally.lines, CHANCE / 20)
+                and is_unlikely(
+                    count, lines.get((feature, value), 0), cluster.count, tally.lines, CHANCE / 20
+                )
             ][:3],
         )
         for template, cluster in ranked[:most]
