@@ -209,7 +209,9 @@ def delays(make: Callable[[], Watch], noise: Noise, step: float, runs: int, seed
         stream = noise(np.random.default_rng(seed + run), WARM_UP + AFTER)
         stream[WARM_UP + run * 7 :] *= step
         # An alarm just before would be a false one, and is not counted as a discovery.
-        found.append(next((at - WARM_UP - run * 7 for at in alarms(make(), stream) if at > WARM_UP + run * 7), None))
+        found.append(
+            next((at - WARM_UP - run * 7 for at in alarms(make(), stream) if at > WARM_UP + run * 7), None)
+        )
     return found
 
 
@@ -241,7 +243,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     if not options.json:
-        print(f"{'noise':24}{'detector':22}{'false/100k':>11}{'+10 %':>12}{'+20 %':>12}{'+50 %':>12}{'ns':>7}")
+        print(
+            f"{'noise':24}{'detector':22}{'false/100k':>11}{'+10 %':>12}{'+20 %':>12}{'+50 %':>12}{'ns':>7}"
+        )
     for title, noise in SETS[options.set].items():
         if options.noise not in title:
             continue
@@ -250,10 +254,14 @@ def main() -> None:
                 continue
             row = judge(make, noise, options.requests, options.runs, options.seed)
             rows.append({"noise": title, "detector": name, **row})
-            cells = "".join(f"{row[f'delay_{p}_p50'] or '–'}/{row[f'delay_{p}_p90'] or '–'}".rjust(12) for p in (10, 20, 50))
+            cells = "".join(
+                f"{row[f'delay_{p}_p50'] or '–'}/{row[f'delay_{p}_p90'] or '–'}".rjust(12)
+                for p in (10, 20, 50)
+            )
             if not options.json:
                 print(
-                    f"{title:24}{name:22}{row['false_per_100k']:11.2f}{cells}{row['ns_per_request']:7.0f}", flush=True
+                    f"{title:24}{name:22}{row['false_per_100k']:11.2f}{cells}{row['ns_per_request']:7.0f}",
+                    flush=True,
                 )
     if options.json:
         print(json.dumps(rows, indent=2))

@@ -25,7 +25,9 @@ HOSTILE = (b'{"timestamp":"2026-01-01T00:00:0', b"\0" * 200, b"INFO:     127.0.0
 BEGINS_S = 1_780_000_000.0
 
 
-def write_log(path: Path, lines: int, *, hostile: bool = True, rate_per_s: float = 500.0, seed: int = 0) -> None:
+def write_log(
+    path: Path, lines: int, *, hostile: bool = True, rate_per_s: float = 500.0, seed: int = 0
+) -> None:
     """Write a log of so many good lines, some hundred thousand at a time."""
     rng = np.random.default_rng(seed)
     with path.open("wb") as file:
@@ -60,7 +62,10 @@ def write_log(path: Path, lines: int, *, hostile: bool = True, rate_per_s: float
                 if places[i] * 40 // lines != (places[i] - 1) * 40 // lines:
                     line |= {"compilations": 1.0, "latency_s": 2.5}
                 if devices[i] == 1 and failed[i] < 0.002:
-                    line |= {"event": "error", "error": f"RuntimeError: CUDA error in block {int(failed[i] * 1e6)}"}
+                    line |= {
+                        "event": "error",
+                        "error": f"RuntimeError: CUDA error in block {int(failed[i] * 1e6)}",
+                    }
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
                 if hostile and failed[i] > 0.999:
                     file.write(HOSTILE[i % 3] + b"\n")
@@ -69,16 +74,19 @@ def write_log(path: Path, lines: int, *, hostile: bool = True, rate_per_s: float
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=4_000_000)
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--keep", type=Path, help="write the log here, and read it where it is there already")
+    parser.add_argument("--clean", action="store_true", help="without lines that are none")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = options.keep or Path(folder) / "events.jsonl"
         if not path.exists():
-            write_log(path, options.lines)
+            write_log(path, options.lines, hostile=not options.clean)
         for share, title in ((0.25, "a quarter"), (1.0, "all of it")):
             part = Path(folder) / "part.jsonl"
-            with path.open("rb") as whole:
-                part.write_bytes(whole.read(int(path.stat().st_size * share)))
+            left = int(path.stat().st_size * share)
+            with path.open("rb") as whole, part.open("wb") as copy:
+                while left > 0 and (chunk := whole.read(min(left, 1 << 20))):
+                    left -= copy.write(chunk)
             cpu_s, wall_s = time.process_time(), time.perf_counter()
             found = analyze([part])
             cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
@@ -87,7 +95,14 @@ def main() -> None:
                 f"{title}: {found.lines:,} lines, {part.stat().st_size / 2**20:,.0f} MiB; {found.lines / wall_s / 1e6:.2f} M lines/s, "
                 f"{cpu_s / found.lines * 1e6:.2f} µs of CPU per line, peak of the process {peak:.0f} MiB"
             )
-        print(json.dumps({"left_out": found.left_out, "changes": [(c.at, c.quantile, round(c.ratio, 3)) for c in found.change_points]}))
+        print(
+            json.dumps(
+                {
+                    "left_out": found.left_out,
+                    "changes": [(c.at, c.quantile, round(c.ratio, 3)) for c in found.change_points],
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pyrometer.record import to_dict
 from pyrometer.report import html, kinds, markdown, terminal
 from pyrometer.report.chapters.chapter import Chapter
 from pyrometer.report.chapters.documents import TELLERS, tell
-from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document
+from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document, LogsDocument
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 from pyrometer.rules.diagnosis import Diagnosis
 from recorded import CHECKED, checked
@@ -61,6 +61,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "check": documents["steady"],
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
+        "logs": LogsDocument(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
         "matrix": documents["matrix"],
         "tune": documents["convolutions"],
         "memory": areas["memory"][0],

@@ -214,7 +214,9 @@ class LogsDocument(Document, frozen=True, kw_only=True):
     files: list[str]
     lines: Annotated[int, doc("lines that were read")]
     left_out: Annotated[dict[str, int], doc("lines that are none of a log, by what is wrong with them")] = {}
-    num_requests: Annotated[int, doc("lines with a latency; errors and slow ones, which are all logged, apart")]
+    num_requests: Annotated[
+        int, doc("lines with a latency; errors and slow ones, which are all logged, apart")
+    ]
     num_slow: int = 0
     num_errors: int = 0
     begins: str | None = None

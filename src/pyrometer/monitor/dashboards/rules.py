@@ -78,7 +78,7 @@ def alerts(objectives: Objectives) -> list[Alert]:
     return [*found, *_soundness(objectives.hold), *_resources(), *_own()]
 
 
-def _burn(
+def _burn(  # noqa: PLR0917 - a row of a table
     name: str, short: str, long: str, factor: float, budget: float, severity: Literal["page", "ticket"]
 ) -> Alert:
     limit = f"{min(round(factor * budget, 9), 0.9):g}"

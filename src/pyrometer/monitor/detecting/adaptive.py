@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from pyrometer.errors import InputError
 from pyrometer.monitor.detecting.detector import Blocks, Floats, Reading, registered
@@ -30,13 +31,13 @@ class Adwin:
                 "detector 'adwin' needs River, which is not installed; pip install 'pyrometer[drift]', "
                 "or choose cusum"
             ) from error
-        self._window = ADWIN(delta=delta)
+        self._window: Any = ADWIN(delta=delta)  # type: ignore[no-untyped-call]  # River has no types
         self._logarithmic = logarithmic
 
     def observe(self, at_s: Seconds, values: Floats) -> Iterator[Reading]:
         """One reading per call, and one at each change."""
         after, before = 0, self._window.estimation
-        for after, block in Blocks(1).cut(values):  # noqa: B007 - the last is used below
+        for after, block in Blocks(1).cut(values):
             value = float(block[0])
             self._window.update(math.log(max(value, 1e-12)) if self._logarithmic else value)
             if self._window.drift_detected:

@@ -48,6 +48,7 @@ class Baseline:
         if warm_up < 8:
             raise InputError(f"warm_up: got {warm_up}; legal is 8 values or more")
         self._first: list[float] = []
+        self._first_slots: list[int] = []
         self._warm_up, self._memory, self._floor = warm_up, memory, floor
         self.centre, self.spread, self.count = math.nan, math.nan, 0
         self._season = season
@@ -78,6 +79,7 @@ class Baseline:
         """Take in a value that is held to be normal."""
         if not self.is_learned:
             self._first.append(value)
+            self._first_slots.append(self._season.slot(at_s) if self._season else 0)
             if len(self._first) >= self._warm_up:
                 self._settle()
             return
@@ -95,8 +97,14 @@ class Baseline:
         self._offsets[slot] += (value - self.centre - self._offsets[slot]) * rate
 
     def _settle(self) -> None:
-        first = np.asarray(self._first)
+        first, slots = np.asarray(self._first), np.asarray(self._first_slots)
         self.centre = float(np.median(first))
+        if self._season:
+            # The season is no noise: the spread is that of what it leaves.
+            self._seen = np.bincount(slots, minlength=len(self._seen))
+            for slot in np.unique(slots):
+                self._offsets[slot] = float(np.median(first[slots == slot])) - self.centre
+            first = first - self._offsets[slots]
         noise = math.sqrt(min(autocorrelation_time(first), MOST_CORRELATED))
         # A queue makes the upper side wider than the lower one: busy times last.
         upper = (float(np.quantile(first, 0.95)) - self.centre) / 1.645
@@ -104,3 +112,4 @@ class Baseline:
         self.spread = max(spread * noise, self._floor)
         self.count = len(first)
         self._first.clear()
+        self._first_slots.clear()

@@ -36,6 +36,7 @@ class Cusum:
 
     def __init__(
         self,
+        *,
         block: int = 25,
         slack: float = 0.5,
         limit: float = 8.0,

@@ -13,7 +13,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.series import theil_sen
 
 MOST_POINTS = 120
-LEAST_POINTS = 30
+LEAST_POINTS = 90
 
 
 @registered("leak")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -59,7 +60,8 @@ class Detection:
         normal_errors: share of failures that is tolerated.
         leaks: gauges whose growth is watched; what is tolerated per hour, in their unit.
         told: is called with each notice, on the monitor's thread.
-        outputs: whether values of sampled outputs are compared with those of the beginning.
+        outputs: whether values of sampled outputs are compared with those of the beginning; for outputs whose values are
+            independent of each other, as the values of one image are not.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Detection:
         leaks: dict[str, float] | None = None,
         told: Iterable[Told] = (),
         *,
-        outputs: bool = True,
+        outputs: bool = False,
     ) -> None:
         self._limit_s, self._normal_errors, self._outputs = limit_s, normal_errors, outputs
         self._leaks = dict.fromkeys(MEMORY_SERIES, float(LEAK_PER_HOUR)) if leaks is None else leaks
@@ -92,9 +94,7 @@ class Detection:
                 self._count(call, tick.at_s, calls)
         for series, most in self._leaks.items():
             if series in tick.gauges:
-                watch = self._watch(
-                    f"{series}.growth", lambda most=most: [Guard("leak", Leak(most), Alarm())]
-                )
+                watch = self._watch(f"{series}.growth", partial(_leak_guards, most))
                 self._look(watch, tick.at_s, [tick.gauges[series]])
         events, self._pending = self._pending, []
         return events
@@ -162,6 +162,10 @@ class Detection:
         self._pending.append(notice.event())
         for told in self._told:
             told(notice)
+
+
+def _leak_guards(most_per_hour: float) -> list[Guard]:
+    return [Guard("leak", Leak(most_per_hour), Alarm())]
 
 
 def _output_guards() -> list[Guard]:

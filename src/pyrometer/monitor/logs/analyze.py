@@ -59,7 +59,7 @@ def tally_of(files: Sequence[Path], progress: Callable[[float], None] | None = N
 def analysis_of(tally: Tally, files: list[str]) -> LogAnalysis:
     """The answers that follow from the counts."""
     points, members = trend_of(tally)
-    everything = sum((tally.cells.row(key) for key in tally.cells.keys()), np.zeros(BINS, np.int64))
+    everything = sum((tally.cells.row(key) for key in sorted(tally.cells.keys())), np.zeros(BINS, np.int64))
     p50, p95, p99 = (quantile_s(everything, share) for share in (0.5, 0.95, 0.99))
     has_time = tally.last_s >= 0
     return LogAnalysis(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+
+Counts: TypeAlias = npt.NDArray[np.int64]
 
 MOST = 100_000
 """Values of one kind whose first second is kept."""
@@ -18,6 +22,7 @@ class Happened(NamedTuple):
     second: int
     process: str
     values: set[tuple[str, str]]  # kind and value
+    cells: set[int]
 
 
 class Appearances:
@@ -29,9 +34,9 @@ class Appearances:
         self.breaks: dict[tuple[str, int], Happened] = {}
         self.is_whole = True
 
-    def add(self, groups: pl.DataFrame) -> None:
-        """Take in the groups of a table."""
-        known = groups.filter(pl.col("second") >= 0)
+    def add(self, groups: pl.DataFrame, cells: Counts) -> None:
+        """Take in the groups of a table, of which each has the cell at its place."""
+        known = groups.with_columns(pl.Series("cell", cells)).filter(pl.col("second") >= 0)
         for kind in KINDS:
             firsts = known.group_by("process", pl.col(kind).alias("value")).agg(pl.col("second").min())
             for process, value, second in firsts.iter_rows():
@@ -56,10 +61,11 @@ class Appearances:
             self.is_whole = False
 
     def _collect(self, into: dict[tuple[str, int], Happened], groups: pl.DataFrame, column: str) -> None:
-        rows = groups.filter(pl.col(column) > 0).select("second", *KINDS).unique()
-        for second, process, shape, batch in rows.iter_rows():
+        rows = groups.filter(pl.col(column) > 0).select("second", "cell", *KINDS).unique()
+        for second, cell, process, shape, batch in rows.iter_rows():
             if (process, second) not in into and len(into) >= MOST:
                 self.is_whole = False
                 return
-            happened = into.setdefault((process, second), Happened(second, process, set()))
+            happened = into.setdefault((process, second), Happened(second, process, set(), set()))
+            happened.cells.add(cell)
             happened.values.update((("process", process), ("shape", shape), ("batch", batch)))

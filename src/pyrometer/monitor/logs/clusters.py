@@ -46,7 +46,7 @@ class Clusters:
             template = template.str.replace_all(pattern, stand_in)
         seen = [pl.col(name).cast(pl.String).fill_null("") for name in _SEEN]
         groups = failed.group_by(template.alias("template"), *seen).agg(
-            pl.col("error").first().str.slice(0, LONGEST),
+            pl.col("error").sort_by("timestamp").first().str.slice(0, LONGEST),
             pl.col("timestamp").min().alias("first"),
             pl.col("timestamp").max().alias("last"),
             pl.len().alias("count"),
@@ -60,6 +60,8 @@ class Clusters:
             template = "all others"
         first, last = str(row["first"]), str(row["last"])
         cluster = self.found.setdefault(template, Cluster(str(row["error"]), first, last))
+        if first < cluster.first:
+            cluster.example = str(row["error"])
         cluster.first, cluster.last = min(cluster.first, first), max(cluster.last, last)
         cluster.count += count
         for name in _SEEN:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -72,8 +72,7 @@ def tables_of(path: Path, left_out: Counter[str]) -> Iterator[pl.DataFrame]:
     """
     try:
         with _opened(path) as file:
-            for block in _blocks(file, left_out):
-                yield from _parsed(block, left_out)
+            yield from _parsed(_blocks(file, left_out), left_out)
     except (OSError, EOFError) as error:
         if isinstance(error, EOFError):  # a rotated file that was cut while it was compressed
             left_out["truncated"] += 1
@@ -83,7 +82,7 @@ def tables_of(path: Path, left_out: Counter[str]) -> Iterator[pl.DataFrame]:
 
 def _opened(path: Path) -> IO[bytes]:
     # Closed by the caller, which is where it is used.
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb", buffering=0)  # type: ignore[return-value]  # noqa: SIM115
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb", buffering=0)  # type: ignore[return-value]
 
 
 def _blocks(file: IO[bytes], left_out: Counter[str]) -> Iterator[bytes]:
@@ -106,12 +105,17 @@ def _blocks(file: IO[bytes], left_out: Counter[str]) -> Iterator[bytes]:
         yield rest
 
 
-def _parsed(block: bytes, left_out: Counter[str]) -> Iterator[pl.DataFrame]:
-    table = _table(block)
-    if table is None:
-        yield from _halved(_screened(block, left_out), left_out)
-    elif table.height:
-        yield table
+def _parsed(blocks: Iterable[bytes], left_out: Counter[str]) -> Iterator[pl.DataFrame]:
+    """Tables of blocks; after one with bad lines the next is looked through before it is parsed, not after that failed."""
+    is_bad = False
+    for block in blocks:
+        table = None if is_bad else _table(block)
+        if table is None:
+            before = left_out.total()
+            yield from _halved(_screened(block, left_out), left_out)
+            is_bad = left_out.total() > before
+        elif table.height:
+            yield table
 
 
 def _screened(block: bytes, left_out: Counter[str]) -> bytes:

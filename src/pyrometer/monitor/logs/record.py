@@ -16,6 +16,9 @@ class TrendPoint(Record, frozen=True, kw_only=True):
     at_s: Annotated[Seconds, doc("the same as Unix time")]
     num_requests: int
     num_errors: int
+    level_s: Annotated[
+        Seconds | None, doc("geometric mean: unlike a median it does not jump between two shapes")
+    ]
     p50_s: Seconds | None
     p95_s: Seconds | None
     p99_s: Seconds | None
@@ -35,7 +38,7 @@ class ChangePoint(Record, frozen=True, kw_only=True):
 
     at: Annotated[str, doc("RFC 3339 in UTC, to within the length of a stretch of the trend")]
     at_s: Seconds
-    quantile: Annotated[str, doc("p50 or p99: which series changed")]
+    quantile: Annotated[str, doc("level (the geometric mean) or p99: which series changed")]
     before_s: Seconds
     after_s: Seconds
     ratio: Annotated[Ratio, doc("after / before")]

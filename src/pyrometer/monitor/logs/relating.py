@@ -11,16 +11,13 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from pyrometer.histogram import PER_OCTAVE
 from pyrometer.monitor.logs.record import Correlation, ValueLatency
-from pyrometer.monitor.logs.tally import BINS, FEATURES, LEAST_BIN, Counts, Tally
-from pyrometer.monitor.logs.trend import quantile_s
+from pyrometer.monitor.logs.tally import BINS, FEATURES, Counts, Tally
+from pyrometer.monitor.logs.trend import LEVELS, quantile_s
 
 LEAST_EXPLAINED = 0.005
 MOST_VALUES = 8
 TAIL = 0.01
-
-_LEVELS = (np.arange(BINS) + LEAST_BIN + 0.5) / PER_OCTAVE
 
 
 def correlations(tally: Tally) -> list[Correlation]:
@@ -37,7 +34,7 @@ def correlations(tally: Tally) -> list[Correlation]:
 
 def _measured(tally: Tally) -> dict[tuple[str, ...], int]:
     there = set(tally.cells.keys())
-    return {name: number for name, number in tally.names.items() if number in there}
+    return {name: number for name, number in sorted(tally.names.items()) if number in there}
 
 
 def _of_feature(place: int, cells: dict[tuple[str, ...], Counts], everything: Counts) -> Correlation:
@@ -51,7 +48,9 @@ def _of_feature(place: int, cells: dict[tuple[str, ...], Counts], everything: Co
 
 
 def _of_hour(tally: Tally, everything: Counts) -> Correlation:
-    groups = {f"{hour:02d}": tally.hours.row(hour) for hour in tally.hours.keys()}
+    groups: dict[object, Counts] = {
+        f"{hour:02d}": tally.hours.row(hour) for hour in sorted(tally.hours.keys())
+    }
     return _correlation("hour", groups, everything, None)
 
 
@@ -68,8 +67,8 @@ def _squares(groups: object) -> float:
     total = 0.0
     for counts in groups:  # type: ignore[attr-defined]
         number = counts.sum()
-        mean = float(counts @ _LEVELS) / number
-        total += float(counts @ (_LEVELS - mean) ** 2)
+        mean = float(counts @ LEVELS) / number
+        total += float(counts @ (LEVELS - mean) ** 2)
     return total
 
 
@@ -77,7 +76,7 @@ def _correlation(feature: str, groups: dict[object, Counts], everything: Counts,
     number, total, within = int(everything.sum()), _squares([everything]), _squares(groups.values())
     free = number - len(groups)
     explained = 1 - within / free / (total / (number - 1)) if free > 0 and total > 0 else 0.0
-    common = sorted(groups.items(), key=lambda item: -int(item[1].sum()))[:MOST_VALUES]
+    common = sorted(groups.items(), key=lambda item: (-int(item[1].sum()), str(item[0])))[:MOST_VALUES]
     values = [_value(str(name) or "none", counts, everything) for name, counts in common]
     return Correlation(
         feature=feature,
@@ -85,7 +84,7 @@ def _correlation(feature: str, groups: dict[object, Counts], everything: Counts,
         alone=alone,
         rank=_rank(groups) if feature == "batch" else None,
         num_values=len(groups),
-        values=sorted(values, key=lambda value: -value.p50_s),
+        values=sorted(values, key=lambda value: (-value.p50_s, value.value)),
     )
 
 

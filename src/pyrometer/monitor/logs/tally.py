@@ -70,14 +70,15 @@ class Grid:
 
     def row(self, key: int) -> Counts:
         """The counts at a key."""
-        return self._counts[self._rows[key]]
+        row: Counts = self._counts[self._rows[key]]
+        return row
 
     def halved(self) -> Grid:
         """The same with pairs of keys added up."""
         grid = Grid(self._counts.shape[1])
         for key, row in self._rows.items():
-            place = grid._place(key // 2)  # first: it may move the counts  # noqa: SLF001 - of its own kind
-            grid._counts[place] += self._counts[row]  # noqa: SLF001
+            place = grid._place(key // 2)  # first: it may move the counts
+            grid._counts[place] += self._counts[row]
         return grid
 
 
@@ -94,7 +95,7 @@ class Tally:
         self.hours = Grid(BINS)
         self.cells = Grid(BINS)
         self.names: dict[tuple[str, ...], int] = {}
-        self.events = Grid(3)  # per cell: lines, recompilations, graph breaks
+        self.lines_of = Grid(1)  # per cell, with a latency or without
         self.shares: Counter[tuple[int, int]] = Counter()  # lines per stretch and cell
         self.has_all_shares = True
         self.appearances = Appearances()
@@ -123,22 +124,14 @@ class Tally:
         self.hours.add(seconds[timed] // 3600 % 24, bins[timed], lines[timed])
         measured = bins >= 0
         self.cells.add(cells[measured], bins[measured], lines[measured])
-        self.events.add(cells, np.zeros(len(cells), np.int64), lines)
-        for column, name in enumerate(("recompiles", "breaks"), 1):
-            self._add_events(groups, cells, column, name)
+        self.lines_of.add(cells, np.zeros(len(cells), np.int64), lines)
         self._add_shares(seconds[known] // self.stretch_s, cells[known], lines[known])
         if known.any():
             self.first_s = min(self.first_s, int(seconds[known].min()))
             self.last_s = max(self.last_s, int(seconds[known].max()))
-        self.appearances.add(groups)
+        self.appearances.add(groups, cells)
         while len(self.times) > MOST_STRETCHES:
             self._coarsen()
-
-    def _add_events(self, groups: pl.DataFrame, cells: Counts, column: int, name: str) -> None:
-        """One event per process, second and cell."""
-        happened = groups.select("process", "second", name).with_columns(pl.Series("cell", cells))
-        once = happened.filter(pl.col(name) > 0).unique(["process", "second", "cell"])["cell"].to_numpy()
-        self.events.add(once, np.full(len(once), column), np.ones(len(once), np.int64))
 
     def _add_times(
         self, seconds: Counts, bins: Counts, lines: Counts, errors: Counts, known: npt.NDArray[np.bool_]

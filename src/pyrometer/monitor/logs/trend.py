@@ -1,12 +1,13 @@
 """Latency over time, and the times at which its level changed and stayed.
 
-Change points are those of the segmentation with the least sum of squared deviations of log-quantiles, each segment paid for by a
+Change points are those of the segmentation with the least sum of squared deviations of log-latency, each segment paid for by a
 penalty. The noise comes from the differences of neighbours, and the penalty grows with the autocorrelation of what the segments
 leave: a load that wanders is no series of changes.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -21,9 +22,12 @@ from pyrometer.monitor.logs.tally import BINS, FEATURES, LEAST_BIN, Counts, Tall
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
+LEVELS: Floats = (np.arange(BINS) + LEAST_BIN + 0.5) / PER_OCTAVE
+"""Binary logarithm of the middle of each bucket, in seconds."""
+
 MOST_POINTS = 300
 LEAST_REQUESTS = 30
-"""In a stretch whose median is compared; 300 for P99."""
+"""In a stretch whose level is compared; 300 for P99."""
 
 SHORTEST = 5  # stretches between two changes
 LEAST_RATIO = 1.03  # less is not worth a line
@@ -39,12 +43,19 @@ def quantile_s(counts: Counts, share: float) -> float | None:
     return float(2.0 ** ((index + LEAST_BIN + 0.5) / PER_OCTAVE))
 
 
+def _level_s(counts: Counts) -> float | None:
+    total = int(counts.sum())
+    return float(2.0 ** (counts @ LEVELS / total)) if total else None
+
+
 def trend_of(tally: Tally) -> tuple[list[TrendPoint], list[list[int]]]:
     """At most `MOST_POINTS` stretches, and of which stretches of the tally each is made."""
     keys = tally.times.keys()
     if not keys:
         return [], []
-    step = max(math.ceil((keys[-1] - keys[0] + 1) / MOST_POINTS), 1)
+    requests = sum(int(tally.times.row(key)[:BINS].sum()) for key in keys)
+    fitting = max(min(MOST_POINTS, requests // (2 * LEAST_REQUESTS)), 1)
+    step = max(math.ceil((keys[-1] - keys[0] + 1) / fitting), 1)
     if len(keys) <= MOST_POINTS < (keys[-1] - keys[0] + 1) / 4:
         step = 1  # long gaps, or one odd clock, leave few stretches with something in them
     members: dict[int, list[int]] = {}
@@ -61,6 +72,7 @@ def trend_of(tally: Tally) -> tuple[list[TrendPoint], list[list[int]]]:
                 at_s=at_s,
                 num_requests=int(counts[:BINS].sum()),
                 num_errors=int(counts[BINS]),
+                level_s=_level_s(counts[:BINS]),
                 p50_s=p50,
                 p95_s=p95,
                 p99_s=p99,
@@ -70,9 +82,9 @@ def trend_of(tally: Tally) -> tuple[list[TrendPoint], list[list[int]]]:
 
 
 def change_points(tally: Tally, points: Sequence[TrendPoint], members: list[list[int]]) -> list[ChangePoint]:
-    """Changes of P50, and those of P99 at other times, in order."""
+    """Changes of the level, and those of P99 at other times, in order."""
     found: list[ChangePoint] = []
-    for quantile, least in (("p50", LEAST_REQUESTS), ("p99", 10 * LEAST_REQUESTS)):
+    for quantile, least in (("level", LEAST_REQUESTS), ("p99", 10 * LEAST_REQUESTS)):
         used = [place for place, point in enumerate(points) if point.num_requests >= least]
         values = np.log([getattr(points[place], f"{quantile}_s") for place in used])
         cuts = [0, *segmentation(values), len(values)]
@@ -125,9 +137,7 @@ def segmentation(values: Floats) -> list[int]:
 
 def _levels(values: Floats, cuts: list[int]) -> Floats:
     bounds = [0, *cuts, len(values)]
-    return np.concatenate(
-        [np.full(b - a, values[a:b].mean()) for a, b in zip(bounds, bounds[1:], strict=False)]
-    )
+    return np.concatenate([np.full(b - a, values[a:b].mean()) for a, b in itertools.pairwise(bounds)])
 
 
 def _least(values: Floats, penalty: float) -> list[int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from pyrometer.monitor.logs.appearances import Happened
+from pyrometer.monitor.logs.clusters import Cluster
 from pyrometer.monitor.logs.record import ErrorCluster, Shift, Trigger
 from pyrometer.monitor.logs.relating import is_unlikely
 from pyrometer.monitor.logs.tally import FEATURES, Tally
@@ -26,9 +28,12 @@ def triggers(tally: Tally) -> list[Trigger]:
     """Patterns that hold more events than chance would give, the most telling first."""
     found: list[Trigger] = []
     kinds = (("recompile", tally.appearances.recompiles), ("graph_break", tally.appearances.breaks))
-    for column, (event, happened) in enumerate(kinds, 1):
+    for event, happened in kinds:
         if happened:
-            patterns = [*_firsts(tally, event, list(happened.values())), *_values(tally, event, column)]
+            patterns = [
+                *_firsts(tally, event, list(happened.values())),
+                *_values(tally, event, list(happened.values())),
+            ]
             found += sorted(patterns, key=_telling, reverse=True)[: MOST_TRIGGERS // 2]
     return found
 
@@ -49,21 +54,28 @@ def _firsts(tally: Tally, event: str, happened: list[Happened]) -> Iterator[Trig
             yield from _told(event, pattern, (fit, len(happened)), (max(number, fit), seconds))
 
 
-def _values(tally: Tally, event: str, column: int) -> Iterator[Trigger]:
-    table: dict[tuple[str, str], list[int]] = {}
-    total = 0
+def _values(tally: Tally, event: str, happened: list[Happened]) -> Iterator[Trigger]:
+    """Per value of a feature: seconds with an event in which it was called, of all lines with it."""
+    names = {number: name for name, number in tally.names.items()}
+    events: Counter[tuple[str, str]] = Counter()
+    for one in happened:
+        events.update({pair for cell in one.cells for pair in zip(FEATURES, names[cell], strict=True)})
+    lines = lines_per_value(tally)
+    for (feature, value), count in sorted(events.items()):
+        number = lines.get((feature, value), 0)
+        if value and number < tally.lines:
+            pattern = f"{feature} {value}"
+            yield from _told(event, pattern, (count, len(happened)), (number, tally.lines), tried=len(lines))
+
+
+def lines_per_value(tally: Tally) -> Counter[tuple[str, str]]:
+    """Lines with each value of each feature."""
+    lines: Counter[tuple[str, str]] = Counter()
     for name, number in tally.names.items():
-        lines, events = int(tally.events.row(number)[0]), int(tally.events.row(number)[column])
-        total += events
+        count = int(tally.lines_of.row(number)[0])
         for pair in zip(FEATURES, name, strict=True):
-            sums = table.setdefault(pair, [0, 0])
-            sums[0] += lines
-            sums[1] += events
-    for (feature, value), (lines, events) in table.items():
-        if value and events and lines < tally.lines:
-            yield from _told(
-                event, f"{feature} {value}", (events, total), (lines, tally.lines), tried=len(table)
-            )
+            lines[pair] += count
+    return lines
 
 
 def _told(
@@ -81,11 +93,8 @@ def _told(
 
 def error_clusters(tally: Tally, most: int = 20) -> list[ErrorCluster]:
     """The most frequent errors, each with the values that are more frequent among them than among all lines."""
-    lines: dict[tuple[str, str], int] = {}
-    for name, number in tally.names.items():
-        for pair in zip(FEATURES, name, strict=True):
-            lines[pair] = lines.get(pair, 0) + int(tally.events.row(number)[0])
-    ranked = sorted(tally.clusters.found.items(), key=lambda item: -item[1].count)
+    lines = lines_per_value(tally)
+    ranked = sorted(tally.clusters.found.items(), key=lambda item: (-item[1].count, item[0]))
     return [
         ErrorCluster(
             template=template,
@@ -93,16 +102,20 @@ def error_clusters(tally: Tally, most: int = 20) -> list[ErrorCluster]:
             num_errors=cluster.count,
             first=cluster.first,
             last=cluster.last,
-            mostly=[
-                Shift(feature=feature, value=value, share_before=usual, share_after=share)
-                for (feature, value), count in cluster.values.most_common(20)
-                for usual, share in [(lines.get((feature, value), 0) / tally.lines, count / cluster.count)]
-                if share >= 0.5
-                and share >= 1.5 * usual
-                and is_unlikely(
-                    count, lines.get((feature, value), 0), cluster.count, tally.lines, CHANCE / 20
-                )
-            ][:3],
+            mostly=_mostly(cluster, lines, tally.lines),
         )
         for template, cluster in ranked[:most]
     ]
+
+
+def _mostly(cluster: Cluster, lines: Counter[tuple[str, str]], all_lines: int) -> list[Shift]:
+    """Values that most of a cluster's errors have, and far fewer of all lines, the most telling first."""
+    found = []
+    for (feature, value), count in cluster.values.items():
+        usual, share = lines[feature, value] / all_lines, count / cluster.count
+        telling = share >= 0.5 and share >= 1.5 * usual
+        if telling and is_unlikely(count, lines[feature, value], cluster.count, all_lines, CHANCE / 20):
+            found.append(Shift(feature=feature, value=value, share_before=usual, share_after=share))
+    return sorted(
+        found, key=lambda one: (-one.share_after / max(one.share_before, 1e-9), one.feature, one.value)
+    )[:3]

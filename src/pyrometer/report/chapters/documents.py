@@ -7,7 +7,18 @@ from types import MappingProxyType
 from typing import Any
 
 from pyrometer.report import kinds
-from pyrometer.report.chapters import audit, bench, calibration, check, compare, logs, matrix, memory, trace, tune
+from pyrometer.report.chapters import (
+    audit,
+    bench,
+    calibration,
+    check,
+    compare,
+    logs,
+    matrix,
+    memory,
+    trace,
+    tune,
+)
 from pyrometer.report.chapters import compile as compilation
 from pyrometer.report.chapters.chapter import Told
 from pyrometer.report.documents import Document

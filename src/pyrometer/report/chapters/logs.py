@@ -44,7 +44,13 @@ def _trend(document: LogsDocument) -> Chapter:
     )
     change = "What changed at the same time need not be the cause: compare the two in one process, or roll one back."
     return Chapter(
-        "trend", "Latency over time", blocks, how=how, change=change, says=of_logs.bound(document), label="Trend"
+        "trend",
+        "Latency over time",
+        blocks,
+        how=how,
+        change=change,
+        says=of_logs.bound(document),
+        label="Trend",
     )
 
 
@@ -52,22 +58,24 @@ def _correlations(document: LogsDocument) -> Iterator[Chapter]:
     if not document.correlations:
         return
     blocks: list[Block] = [Rows(of_logs.correlation_table(document.correlations), "Features and latency")]
-    blocks += [Rows(of_logs.value_table(one), f"By {one.feature}") for one in document.correlations[:MOST_FEATURES]]
+    blocks += [
+        Rows(of_logs.value_table(one), f"By {one.feature}") for one in document.correlations[:MOST_FEATURES]
+    ]
     how = (
         "A feature explains the share of the variance of log-latency that lies between its values; by itself is what no other feature "
         "explains as well. The last column compares a value's share of the slowest 1 % with its share of all requests."
     )
     change = "Features that always go together cannot be told apart by a log: vary one of them alone."
-    yield Chapter(
-        "correlations", "What latency goes with", blocks, how=how, change=change, label="Features"
-    )
+    yield Chapter("correlations", "What latency goes with", blocks, how=how, change=change, label="Features")
 
 
 def _triggers(document: LogsDocument) -> Iterator[Chapter]:
     if document.triggers:
         rows = Rows(of_logs.trigger_table(document.triggers), "What triggers compilations")
         how = "A pattern is listed when it holds more of the events than chance would put there."
-        yield Chapter("triggers", "What triggers compilations and graph breaks", [rows], how=how, label="Compiled")
+        yield Chapter(
+            "triggers", "What triggers compilations and graph breaks", [rows], how=how, label="Compiled"
+        )
 
 
 def _clusters(document: LogsDocument) -> Iterator[Chapter]:
@@ -81,6 +89,7 @@ def _facts(document: LogsDocument) -> list[Fact]:
     facts = [Fact("logs", ", ".join(document.files)), Fact("Pyrometer", document.tool_version)]
     if document.begins and document.ends:
         facts.insert(1, Fact("time", f"{of_logs.clock(document.begins)} to {of_logs.clock(document.ends)}"))
-    return [*facts, Fact("slow lines", f"{document.num_slow:,}", "logged beside the sample, and in no quantile")]
-
-
+    return [
+        *facts,
+        Fact("slow lines", f"{document.num_slow:,}", "logged beside the sample, and in no quantile"),
+    ]

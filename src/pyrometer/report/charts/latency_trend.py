@@ -37,9 +37,20 @@ def latency_trend(trend: LatencyTrend) -> Markup | None:
     axis, lines = y_axis(up, SECONDS, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
     curves = [_curve(trend.points, field, cls, across, up) for field, cls in LINES]
     stretched = tag(
-        "svg", *curves, viewBox=f"0 0 1000 {BOTTOM:g}", preserveAspectRatio="none", width="100%", height=BOTTOM
+        "svg",
+        *curves,
+        viewBox=f"0 0 1000 {BOTTOM:g}",
+        preserveAspectRatio="none",
+        width="100%",
+        height=BOTTOM,
     )
-    parts = [*lines, *_times(drawn, across), stretched, *_changes(trend.changes, across), *_names(drawn[-1], up)]
+    parts = [
+        *lines,
+        *_times(drawn, across),
+        stretched,
+        *_changes(trend.changes, across),
+        *_names(drawn[-1], up),
+    ]
     medians = [point.p50_s for point in drawn if point.p50_s is not None]
     label = f"Median latency over {len(drawn)} stretches of time, from {format_seconds(min(medians))} to {format_seconds(max(medians))}"
     return chart(label, parts, BOTTOM + AXIS_HEIGHT, axis)
@@ -74,8 +85,10 @@ def _changes(changes: Sequence[ChangePoint], across: Scale) -> list[Markup]:
         parts.append(tag("line", cls="marker deadline", x1=at(share), x2=at(share), y1=TOP, y2=BOTTOM))
     for change in sorted(changes, key=lambda one: -abs(one.ratio - 1))[:MOST_LABELS]:
         share = across(change.at_s)
-        said = f"{change.quantile.upper()} {change.ratio - 1:+.0%}"
-        parts.append(tag("text", said, cls="label deadline", x=at(share), y=TOP - 7, text_anchor=anchor(share)))
+        said = f"{'P99 ' * (change.quantile == 'p99')}{change.ratio - 1:+.0%}"
+        parts.append(
+            tag("text", said, cls="label deadline", x=at(share), y=TOP - 7, text_anchor=anchor(share))
+        )
     return parts
 
 

@@ -29,7 +29,7 @@ def bound(document: LogsDocument) -> str:
 
 def change_sentence(change: ChangePoint) -> str:
     """A change in one sentence, with what came with it."""
-    name = "median latency" if change.quantile == "p50" else f"{change.quantile.upper()} of latency"
+    name = "P99 of latency" if change.quantile == "p99" else "latency"
     moved = f"{name} {'rose' if change.ratio > 1 else 'fell'} by {abs(change.ratio - 1):.0%} at {clock(change.at)}"
     together = next((one for one in change.together if one.share_after > one.share_before), None)
     return moved if together is None else f"{moved}, with {together.feature} {together.value}"
@@ -62,7 +62,7 @@ def change_table(changes: list[ChangePoint]) -> Table:
     rows = [
         (
             clock(one.at),
-            one.quantile.upper(),
+            one.quantile.replace("p99", "P99"),
             format_seconds(one.before_s),
             format_seconds(one.after_s),
             f"{one.ratio - 1:+.0%}",
@@ -74,7 +74,9 @@ def change_table(changes: list[ChangePoint]) -> Table:
         )
         for one in changes
     ]
-    return Table(("time", "quantile", "before", "after", "change", "what changed with it"), rows, frozenset({5}))
+    return Table(
+        ("time", "quantile", "before", "after", "change", "what changed with it"), rows, frozenset({5})
+    )
 
 
 def correlation_table(found: list[Correlation]) -> Table:
@@ -133,7 +135,8 @@ def cluster_table(clusters: list[ErrorCluster]) -> Table:
             f"{one.num_errors:,}",
             clock(one.first),
             clock(one.last),
-            ", ".join(f"{shift.feature} {shift.value} ({percent(shift.share_after)})" for shift in one.mostly) or "–",
+            ", ".join(f"{shift.feature} {shift.value} ({percent(shift.share_after)})" for shift in one.mostly)
+            or "–",
         )
         for one in clusters
     ]

@@ -1,0 +1,1 @@
+"""Who is told of an alarm, how often, and by which way."""

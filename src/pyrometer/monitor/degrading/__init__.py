@@ -1,0 +1,1 @@
+"""What a program does by itself when it is not well, and how it comes back."""
