@@ -83,6 +83,7 @@ PUBLIC = [
     "LoaderReport",
     "MemoryProfile",
     "MemoryWatch",
+    "Monitor",
     "assert_no_leak",
     "diff_memory",
     "diff_snapshots",
