@@ -86,6 +86,7 @@ PUBLIC = [
     "LoaderReport",
     "MemoryProfile",
     "MemoryWatch",
+    "Monitor",
     "assert_no_leak",
     "diff_memory",
     "diff_snapshots",

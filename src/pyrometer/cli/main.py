@@ -36,7 +36,7 @@ VERBS = {
     "export": "write a stored run as JSON, Markdown or HTML",
     "prune": "delete old runs from the store",
     "ui": "browse stored and running measurements",
-    "monitor": "what production says: analyse the logs of monitored programs",
+    "monitor": "what production says: a live view, dashboards and alert rules, the analysis of logs",
     "mcp": "serve the verbs to coding assistants over the Model Context Protocol",
     "env": "print the machine, versions and settings that results depend on",
 }

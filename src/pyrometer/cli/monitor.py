@@ -7,6 +7,8 @@ from importlib import import_module
 import click
 
 VERBS = {
+    "live": "show what processes do now, from the files of a monitor or a Redis of many",
+    "dashboards": "write Grafana dashboards, Prometheus rules with their tests, and Alertmanager routes",
     "analyze": "read structured logs: trend and changes of latency, what it goes with, compilations, errors",
 }
 """Each is the click command `command` of the module `pyrometer.cli.monitor_<verb>`."""

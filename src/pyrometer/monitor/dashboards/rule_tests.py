@@ -25,8 +25,8 @@ class Case(NamedTuple):
 def _cases(objectives: Objectives) -> list[Case]:
     requests = ("requests_total", CALL, "0+600x500")
     found = [
-        Case("PyrometerErrorBudgetBurnsFast", "70m", (requests, _errors("0+60x100")), CALL),
-        Case("PyrometerErrorBudgetBurns", "400m", (requests, _errors("0+6x500")), CALL),
+        Case("PyrometerErrorBudgetBurnsFast", "70m", (requests, _errors("0+600x500")), CALL),
+        Case("PyrometerErrorBudgetBurns", "400m", (requests, _errors("0+600x500")), CALL),
         Case("PyrometerOutputNotFinite", "20m", (requests, *_outputs("0x15 1x500")), CALL),
         Case("PyrometerAlarm", "20m", (("monitor_alarms", MODEL, "0x10 1x500"),), MODEL),
         Case(

@@ -81,7 +81,7 @@ def alerts(objectives: Objectives) -> list[Alert]:
 def _burn(  # noqa: PLR0917 - a row of a table
     name: str, short: str, long: str, factor: float, budget: float, severity: Literal["page", "ticket"]
 ) -> Alert:
-    limit = f"{round(factor * budget, 9):g}"
+    limit = f"{min(round(factor * budget, 9), 0.9):g}"
     return Alert(
         name,
         f"{error_ratio(short)} > {limit} and {error_ratio(long)} > {limit}",
