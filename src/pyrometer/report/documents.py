@@ -21,9 +21,9 @@ from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.monitor.logs.record import (
-    ChangePoint,
     Correlation,
     ErrorCluster,
+    LatencyChange,
     LogAnalysis,
     TrendPoint,
     Trigger,
@@ -265,7 +265,7 @@ class LogsDocument(Document, frozen=True, kw_only=True):
     p95_s: Seconds | None = None
     p99_s: Seconds | None = None
     trend: list[TrendPoint] = []
-    change_points: list[ChangePoint] = []
+    change_points: list[LatencyChange] = []
     correlations: list[Correlation] = []
     triggers: list[Trigger] = []
     clusters: list[ErrorCluster] = []

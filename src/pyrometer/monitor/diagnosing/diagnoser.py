@@ -148,7 +148,7 @@ class Diagnoser:
             "evidence": to_dict(evidence),
             "diagnosis": to_dict(explain(evidence, ())),
         }
-        _, run = save_result(
+        run = save_result(
             self._store,
             document,
             kind="trace",
@@ -156,7 +156,7 @@ class Diagnoser:
             environment=environment,
             command=["pyrometer", "monitor"],
             artifacts=files,
-        )
+        ).run
         self._allowance.bytes_kept += sum(artifact.size_bytes for artifact in run.artifacts)
         self.runs.append(run.id)
         self._saved(run.id, notice.name)

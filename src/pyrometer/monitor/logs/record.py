@@ -33,7 +33,7 @@ class Shift(Record, frozen=True, kw_only=True):
     share_after: float
 
 
-class ChangePoint(Record, frozen=True, kw_only=True):
+class LatencyChange(Record, frozen=True, kw_only=True):
     """A time at which the level of latency changed and stayed."""
 
     at: Annotated[str, doc("RFC 3339 in UTC, to within the length of a stretch of the trend")]
@@ -119,7 +119,7 @@ class LogAnalysis(Record, frozen=True, kw_only=True):
     p95_s: Seconds | None = None
     p99_s: Seconds | None = None
     trend: list[TrendPoint] = []
-    change_points: list[ChangePoint] = []
+    change_points: list[LatencyChange] = []
     correlations: list[Correlation] = []
     triggers: list[Trigger] = []
     clusters: list[ErrorCluster] = []

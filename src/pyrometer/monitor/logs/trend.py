@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pyrometer.bench.autocorrelation import autocorrelation_time
 from pyrometer.histogram import PER_OCTAVE
-from pyrometer.monitor.logs.record import ChangePoint, Shift, TrendPoint, stamp
+from pyrometer.monitor.logs.record import LatencyChange, Shift, TrendPoint, stamp
 from pyrometer.monitor.logs.tally import BINS, FEATURES, LEAST_BIN, Counts, Tally
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -81,9 +81,11 @@ def trend_of(tally: Tally) -> tuple[list[TrendPoint], list[list[int]]]:
     return points, list(members.values())
 
 
-def change_points(tally: Tally, points: Sequence[TrendPoint], members: list[list[int]]) -> list[ChangePoint]:
+def change_points(
+    tally: Tally, points: Sequence[TrendPoint], members: list[list[int]]
+) -> list[LatencyChange]:
     """Changes of the level, and those of P99 at other times, in order."""
-    found: list[ChangePoint] = []
+    found: list[LatencyChange] = []
     for quantile, least in (("level", LEAST_REQUESTS), ("p99", 10 * LEAST_REQUESTS)):
         used = [place for place, point in enumerate(points) if point.num_requests >= least]
         values = np.log([getattr(points[place], f"{quantile}_s") for place in used])
@@ -99,7 +101,7 @@ def change_points(tally: Tally, points: Sequence[TrendPoint], members: list[list
                 [key for place in used[cut:end] for key in members[place]],
             )
             found.append(
-                ChangePoint(
+                LatencyChange(
                     at=stamp(at_s),
                     at_s=at_s,
                     quantile=quantile,

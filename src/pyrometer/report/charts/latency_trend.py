@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from pyrometer.monitor.logs.record import ChangePoint, TrendPoint
+from pyrometer.monitor.logs.record import LatencyChange, TrendPoint
 from pyrometer.quantity import format_seconds
 from pyrometer.report.charts.scale import SECONDS, Scale, fit
 from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, tag, y_axis
@@ -23,7 +23,7 @@ class LatencyTrend(NamedTuple):
     """What is drawn."""
 
     points: Sequence[TrendPoint]
-    changes: Sequence[ChangePoint]
+    changes: Sequence[LatencyChange]
 
 
 def latency_trend(trend: LatencyTrend) -> Markup | None:
@@ -78,7 +78,7 @@ def _times(points: Sequence[TrendPoint], across: Scale) -> list[Markup]:
     return parts
 
 
-def _changes(changes: Sequence[ChangePoint], across: Scale) -> list[Markup]:
+def _changes(changes: Sequence[LatencyChange], across: Scale) -> list[Markup]:
     parts = []
     for change in changes:
         share = across(change.at_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.monitor.logs.record import ChangePoint, Correlation, ErrorCluster, Trigger
+from pyrometer.monitor.logs.record import Correlation, ErrorCluster, LatencyChange, Trigger
 from pyrometer.quantity import counted, format_seconds
 from pyrometer.report.documents import LogsDocument
 from pyrometer.report.facts.layout import Fact, Table, percent
@@ -27,7 +27,7 @@ def bound(document: LogsDocument) -> str:
     return "the level of latency did not change" if len(document.trend) > 1 else ""
 
 
-def change_sentence(change: ChangePoint) -> str:
+def change_sentence(change: LatencyChange) -> str:
     """A change in one sentence, with what came with it."""
     name = "P99 of latency" if change.quantile == "p99" else "latency"
     moved = f"{name} {'rose' if change.ratio > 1 else 'fell'} by {abs(change.ratio - 1):.0%} at {clock(change.at)}"
@@ -57,7 +57,7 @@ def figures(document: LogsDocument) -> list[Fact]:
     return facts
 
 
-def change_table(changes: list[ChangePoint]) -> Table:
+def change_table(changes: list[LatencyChange]) -> Table:
     """One row per change."""
     rows = [
         (
