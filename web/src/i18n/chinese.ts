@@ -1821,4 +1821,15 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "Median step of {n} windows, from {n} to {n}": "{n} 个窗口的中位步时，从 {n} 到 {n}",
   "Nothing to compare: both runs are of the same code, so that what differs between them is the machine's.":
     "无可比较：两次运行的代码相同，差异来自机器。",
+  "What else there is to know": "其他需要了解的",
+  "Every gate": "所有门限",
+  "False alarms": "误报",
+  Changes: "变化",
+  "To prove them": "如何证实",
+  Trends: "趋势",
+  "Latency in all": "总体延迟",
+  "Latency over time": "延迟随时间的变化",
+  "What latency goes with": "延迟与什么相关",
+  "What triggers compilations and graph breaks": "是什么触发编译与图中断",
+  Errors: "错误",
 };
