@@ -61,9 +61,9 @@ def test_an_alarm_becomes_a_run_that_show_opens(tmp_path, capsys):
     run = store.load("last")
     files = {artifact.name for artifact in run.artifacts}
     assert {"trace.json", "stacks.txt", "recent.json", "compilations.json", "alert.json"} <= files
-    assert "aten::linear" in store.artifact_path(run, "trace.json").read_text()
-    assert "server" in store.artifact_path(run, "stacks.txt").read_text()
-    assert json.loads(store.artifact_path(run, "compilations.json").read_text()) == {"compilations": 3}
+    assert b"aten::linear" in store.read_file(run, "trace.json")
+    assert b"server" in store.read_file(run, "stacks.txt")
+    assert json.loads(store.read_file(run, "compilations.json")) == {"compilations": 3}
     assert run.document["evidence"]["trace"] is not None
     assert run.document["diagnosis"] is not None
     assert main(["show", run.id, "--store", str(tmp_path / "runs")]) == 0
