@@ -109,8 +109,7 @@ def _pelt(scores: npt.NDArray[np.float64], penalty: float) -> list[int]:
 
     # With this kernel the cost is that of a shifting mean, and the search is the one in C.
     search = ruptures.KernelCPD(kernel="linear", min_size=1).fit(scores.reshape(-1, 1))
-    ends: list[int] = search.predict(pen=penalty)
-    return ends
+    return [int(end) for end in search.predict(pen=penalty)]
 
 
 def _change(series: Series, own: Sequence[Point], inflation: float) -> ChangePoint:
