@@ -17,6 +17,8 @@ from rich.console import Console, RenderableType
 from pyrometer.bench.calibration import Calibration, Resolution
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
+from pyrometer.guard.history.history import history_of
+from pyrometer.guard.history.series import Recorded
 from pyrometer.place import Place
 from pyrometer.record import to_dict
 from pyrometer.report import html, kinds, markdown, terminal
@@ -27,6 +29,7 @@ from pyrometer.report.documents import (
     CalibrationDocument,
     Document,
     GuardDocument,
+    GuardHistoryDocument,
     LogsDocument,
 )
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
@@ -69,7 +72,12 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "check": documents["steady"],
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
-        "guard": guard_document(environment),
+        "guard": GuardDocument.of(guard_report(), environment),
+        "guard-proof": GuardDocument.of(guard_report(), environment),
+        "guard-record": GuardDocument.of(guard_report(), environment),
+        "guard-history": GuardHistoryDocument(
+            target="1" * 40, environment=environment, history=history_of([Recorded("r1", "2026-11-21T09:30:00.000000Z", guard_report())])
+        ),
         "logs": LogsDocument(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
         "matrix": documents["matrix"],
         "tune": documents["convolutions"],
@@ -85,7 +93,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
     }  # fmt: skip
 
 
-def guard_document(environment: Any) -> GuardDocument:
+def guard_report() -> GuardReport:
     """One with everything that a guard can tell."""
     cause = Cause(text="aten::clone: 0 → 3 calls per step", place=Place(file="model.py", line=11))
     gates = [
@@ -95,9 +103,8 @@ def guard_document(environment: Any) -> GuardDocument:
              limit=1.1, warning="grew from 100 to 105, within the limit of 10 %"),
     ]  # fmt: skip
     missed = [Missed(benchmark="perf_b.py::perf_y", side="base", reason="new", failed=False)]
-    side = Revision(ref="main", sha="0" * 40)
-    report = GuardReport(trusted=True, gates=gates, base=side, head=side, missed=missed, num_pairs=5)
-    return GuardDocument.of(report, environment)
+    base, head = Revision(ref="main", sha="0" * 40), Revision(ref="change", sha="1" * 40)
+    return GuardReport(trusted=True, gates=gates, base=base, head=head, missed=missed, num_pairs=5)
 
 
 def title_of(chapter: Chapter) -> str:

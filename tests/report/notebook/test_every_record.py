@@ -22,7 +22,7 @@ MANY = 300
 DEEPEST = 6
 """Records hold records of their own kind."""
 
-WORDS = {"metric": "cpu"}
+WORDS = {"metric": "cpu", "created_at": "2026-11-21T09:30:00.000000Z"}
 
 
 def returned_by(function):
