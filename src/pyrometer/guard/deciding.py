@@ -136,8 +136,9 @@ def _judge(
         within = high < margin if decisive else low <= margin
         if not within:
             return Judged("regressed", mean, low, high, p)
+        where = "within" if high <= margin else "not proved beyond"
         warning = (
-            f"worse by {format_percent(math.expm1(mean), 2)}, within the limit of {format_percent(limit, 2)}"
+            f"worse by {format_percent(math.expm1(mean), 2)}, {where} the limit of {format_percent(limit, 2)}"
         )
         return Judged("unchanged", mean, low, high, p, warning)
     if high < 0 and mean < -effect:

@@ -100,7 +100,7 @@ def _counter_gate(name: str, metric: str, base: float, head: float, settings: Gu
     warning = None
     if head > base * (1 + limit):
         outcome = "regressed"
-    elif head > base:
+    elif head > base * (1 + SMALLEST_EFFECT):
         warning = f"grew from {base:,.0f} to {head:,.0f}, within the limit of {format_percent(limit, 2)}"
     elif head < base:
         outcome = "improved"

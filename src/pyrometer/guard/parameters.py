@@ -26,10 +26,14 @@ MAX_CELLS = 200
 _ATTRIBUTE = "__pyrometer_parameters__"
 
 
-def parametrize(**values: Iterable[Any]) -> Callable[[F], F]:
+def parametrize(
+    name: str | None = None, listed_values: Iterable[Any] = (), /, **values: Iterable[Any]
+) -> Callable[[F], F]:
     """Run a benchmark once for each combination of values.
 
     Args:
+        name: of one parameter, followed by its values, as pytest's mark takes them.
+        listed_values: of that parameter.
         values: of each parameter; one that the function does not take is a setting of the workload that it returns:
             `batch_size`, `dtype`, `autocast`, `memory_format`, `mode` or `threads`.
 
@@ -40,11 +44,14 @@ def parametrize(**values: Iterable[Any]) -> Callable[[F], F]:
     ... def perf_forward(batch): ...
     >>> [label_of(cell) for cell in cells_of(perf_forward)]
     ['batch=1', 'batch=8']
+    >>> [label_of(cell) for cell in cells_of(parametrize("batch", [2])(lambda batch: None))]
+    ['batch=2']
     """
-    listed = {name: list(given) for name, given in values.items()}
-    for name, given in listed.items():
+    given_values = values if name is None else {name: listed_values, **values}
+    listed = {each: list(given) for each, given in given_values.items()}
+    for each, given in listed.items():
         if not given:
-            raise InputError(f"parametrize: {name} has no values; write for example {name}=[1, 8]")
+            raise InputError(f"parametrize: {each} has no values; write for example {each}=[1, 8]")
 
     def mark(function: F) -> F:
         setattr(function, _ATTRIBUTE, [*getattr(function, _ATTRIBUTE, []), listed])

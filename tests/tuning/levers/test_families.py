@@ -271,7 +271,6 @@ FITS = [
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
     Applied("compile", mlp, {"mode": "default", "freezing": True, "cpp_wrapper": True}, SLOW),
     Applied("compile", encoder, {"mode": "default", "freezing": True, "fastpath": False}, SLOW),
-    Applied("shape_buckets", of_varying_length, {"max_graphs": 4}, SLOW),
     Applied("micro_batches", blocks, {"samples": 3}),
     Applied("compile_regional", blocks, {}, SLOW),
     Applied("onnxruntime", blocks, {}, IN_ONE_PROCESS),
@@ -363,6 +362,20 @@ def one_step(session):
     session.loss_seen = lambda loss: losses.append(loss.detach())
     output = session.step(session.prepare())
     return torch.stack(losses).mean() if losses else output
+
+
+@pytest.mark.slow
+def test_buckets_compute_the_same_at_every_length(tmp_path):
+    subject = subject_of(of_varying_length(), tmp_path)
+    choice = LeverChoice(lever="shape_buckets", parameters={"max_graphs": 4})
+    plain = copy.deepcopy(subject.model)
+    assert find_lever("shape_buckets").refuses(subject) is None
+    apply_levers(subject, (choice,))
+    with torch.no_grad():
+        for length in (5, 6, 7, 8):
+            x = torch.randn(2, length, 16)
+            torch.testing.assert_close(subject.model(x), plain(x))
+    assert not_applied(subject, (choice,)) is None
 
 
 def outputs_and_probe(subject, choice):

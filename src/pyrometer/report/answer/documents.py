@@ -7,7 +7,17 @@ from types import MappingProxyType
 from typing import Any
 
 from pyrometer.report import kinds
-from pyrometer.report.answer import audited, benched, compilation, logged, measured, memory, traces, tuned
+from pyrometer.report.answer import (
+    audited,
+    benched,
+    compilation,
+    guarded,
+    logged,
+    measured,
+    memory,
+    traces,
+    tuned,
+)
 from pyrometer.report.answer.short import ShortAnswer
 from pyrometer.report.documents import Document
 
@@ -16,6 +26,9 @@ ANSWERS: Mapping[str, Callable[[Any], ShortAnswer]] = MappingProxyType({
     "bench": benched.of_document,
     "check": measured.of_check,
     "compile": compilation.of_document,
+    "guard": guarded.of_document,
+    "guard-proof": guarded.of_document,
+    "guard-record": guarded.of_document,
     "logs": logged.of_document,
     "matrix": benched.of_matrix,
     "memory": memory.of_program,

@@ -114,9 +114,13 @@ def limit(gate: Gate) -> str:
     return f"{_signed(gate.limit)} %"
 
 
+def in_order(gates: Iterable[Gate]) -> list[Gate]:
+    """What is worse first."""
+    return sorted(gates, key=lambda gate: _RANK[gate.outcome])
+
+
 def gates_table(gates: Iterable[Gate]) -> Table:
     """One row for each gate, what is worse first."""
-    ordered = sorted(gates, key=lambda gate: _RANK[gate.outcome])
     rows = [
         (
             gate.benchmark,
@@ -127,7 +131,7 @@ def gates_table(gates: Iterable[Gate]) -> Table:
             figure(gate, gate.head),
             limit(gate),
         )
-        for gate in ordered
+        for gate in in_order(gates)
     ]
     columns = ("benchmark", "metric", "outcome", "change", "base", "head", "limit")
     return Table(columns, rows, words=frozenset({1, 2}))

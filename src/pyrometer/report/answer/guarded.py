@@ -1,0 +1,39 @@
+"""The short answer of a guard: whether the head is worse, which gates say so, and why."""
+
+from __future__ import annotations
+
+from pyrometer.guard.gate import Gate
+from pyrometer.report.answer.short import Part, ShortAnswer, Whole
+from pyrometer.report.documents import GuardDocument
+from pyrometer.report.facts import guard as facts
+
+MOST_CAUSES = 4
+
+
+def of_document(document: GuardDocument) -> ShortAnswer:
+    """What is worse, better or undecided, with its change, and what explains it."""
+    report = document.report
+    gates = facts.in_order(facts.worth_telling(report))
+    causes = facts.why_lines(gates)
+    alerts = facts.missed_lines(report) + list(report.notes) + causes[:MOST_CAUSES]
+    alerts += [f"{len(causes) - MOST_CAUSES} more causes in --full"] if len(causes) > MOST_CAUSES else []
+    return ShortAnswer(
+        document.target,
+        facts.headline(report),
+        bound=facts.subtitle(report),
+        alerts=alerts,
+        whole=Whole("Gates", "", [_part(gate) for gate in gates]) if gates else None,
+        trust=facts.self_line(report.self_check),
+        tone="slower" if any(gate.outcome == "regressed" for gate in gates) else "",
+    )
+
+
+def _part(gate: Gate) -> Part:
+    figures = f"{facts.figure(gate, gate.base)} → {facts.figure(gate, gate.head)}"
+    note = (
+        f"{facts.change(gate)} · limit {facts.limit(gate)}"
+        if gate.ratio is not None
+        else f"limit {facts.limit(gate)}"
+    )
+    name = f"{gate.benchmark.rpartition('::')[2]} {gate.metric}"
+    return Part(name, facts.WORDS[gate.outcome], note=f"{figures} · {note}")
