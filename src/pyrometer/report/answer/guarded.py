@@ -14,7 +14,7 @@ def of_document(document: GuardDocument) -> ShortAnswer:
     """What is worse, better or undecided, with its change, and what explains it."""
     report = document.report
     gates = facts.in_order(facts.worth_telling(report))
-    causes = facts.why_lines(gates)
+    causes = list(dict.fromkeys(facts.cause_text(cause) for gate in gates for cause in gate.why))
     alerts = facts.missed_lines(report) + list(report.notes) + causes[:MOST_CAUSES]
     alerts += [f"{len(causes) - MOST_CAUSES} more causes in --full"] if len(causes) > MOST_CAUSES else []
     return ShortAnswer(
