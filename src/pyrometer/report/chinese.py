@@ -33,6 +33,8 @@ NAMED = re.compile(r"[^\sA-Za-z]|`[^`]*`|\S*[\d_./\\=()\[\]<>:@#*-]\S*|[A-Z][A-Z
 """What is the same in every language: figures, code, identifiers, paths, abbreviations."""
 
 LONGEST = 1200
+WEAK = 9
+"""Letters of a pattern, such as `{a} by {b}`, that says nothing unless all in its slots is said, too."""
 
 
 class Pattern(NamedTuple):
@@ -110,12 +112,19 @@ def _whole(text: str, depth: int) -> str | None:
         if found is None:
             continue
         filled = {name: _slot(name, value, depth) for name, value in found.groupdict().items()}
+        named = [name for name in filled if name not in FIGURES]
+        if pattern.weight <= WEAK and not all(_is_said(found[name], filled[name]) for name in named):
+            continue
         return SLOT.sub(lambda slot: filled[slot[1]], pattern.chinese)  # noqa: B023 - used at once
     return None
 
 
 def _slot(name: str, value: str, depth: int) -> str:
     return value if name in FIGURES else _sentence(value, depth + 1) or value
+
+
+def _is_said(english: str, said: str) -> bool:
+    return english != said or _unchanged(english) is not None
 
 
 def _unchanged(text: str) -> str | None:

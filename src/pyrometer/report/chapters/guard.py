@@ -11,7 +11,7 @@ from pyrometer.report.facts import guard as of_guard
 def tell(document: GuardDocument) -> Told:
     """Whether the head is worse than its base, by how much, and why."""
     report = document.report
-    answer = Answer(of_guard.headline(report), of_guard.subtitle(report))
+    answer = Answer(of_guard.headline(report), of_guard.subtitle(report), verdict=of_guard.verdict(report))
     how = (
         "Each ratio is head over base, from processes that ran in turns on this machine, with its interval. A time regresses where it is "
         "proved slower by more than 2 % and not proved to stay within its limit; what is counted, where it is more."

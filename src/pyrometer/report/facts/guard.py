@@ -54,6 +54,16 @@ def _of_gates(gates: Sequence[Gate]) -> str:
     return f"no change in {counted(len({gate.benchmark for gate in gates}), 'benchmark')}"
 
 
+def verdict(report: GuardReport) -> str:
+    """The answer without the name of a benchmark; empty where the headline is short by itself."""
+    worse = [gate for gate in report.gates if gate.outcome == "regressed"]
+    if not worse or not report.trusted or headline(report).startswith("no data"):
+        return ""
+    timed = next((gate for gate in worse if gate.metric == "median_s"), worse[0])
+    more = f", and {counted(len(worse) - 1, 'more gate')}" if len(worse) > 1 else ""
+    return f"worse: {timed.metric} {change(timed)}{more}"
+
+
 def subtitle(report: GuardReport) -> str:
     """What it rests on."""
     sides = ""
