@@ -16,7 +16,7 @@ from pyrometer.monitor.logs.analyze import analyze
 from pyrometer.monitor.logs.record import stamp
 from pyrometer.monitor.logs.trend import segmentation
 from pyrometer.monitor.tick import Event, Source, Tick
-from pyrometer.record import to_json
+from pyrometer.record import to_dict, to_json
 from pyrometer.report import html
 from pyrometer.report.chinese import chinese
 from pyrometer.report.documents import LogsDocument
@@ -114,7 +114,16 @@ def test_blocks_of_any_size_give_the_same(tmp_path, monkeypatch):
     path = write(tmp_path / "a.jsonl", lines(1500), between=[(700, HOSTILE["truncated"])])
     whole = analyze([path])
     monkeypatch.setattr(reading, "BLOCK_BYTES", 4096)
-    assert to_json(analyze([path])) == to_json(whole)
+    assert rounded(to_dict(analyze([path]))) == rounded(to_dict(whole))
+
+
+def rounded(value):
+    """Sums of other blocks differ in their last digits."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list) else value
 
 
 def test_a_line_without_end_is_passed_over(tmp_path, monkeypatch):
