@@ -17,7 +17,7 @@ from pyrometer.dashboard.index import Filter, Found, Index, Listing
 from pyrometer.dashboard.week import Shift, shifts
 from pyrometer.errors import InputError, StoreError
 from pyrometer.report.attaching import MOST_PAST, stored_attachments
-from pyrometer.report.attachments import Attachments
+from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.report.comparing import compare_stored
 from pyrometer.report.documents import CompareDocument, Document, GuardHistoryDocument
 from pyrometer.report.guarding import history_document
@@ -142,7 +142,8 @@ class StoredRuns:
                 newest.setdefault(run.target, run)
         return shifts(
             list(newest.values()),
-            lambda run: self._series(run).runs,
+            lambda run: self.listing().trend(run, MOST_PAST),
+            self._pair,
             self.marks().baselines,
             datetime.now(UTC),
         )
@@ -254,6 +255,10 @@ class StoredRuns:
 
     def _compared(self, a: str, b: str) -> tuple[CompareDocument, Attachments]:
         return compare_stored(self._store(), self.run(a), self.run(b))
+
+    def _pair(self, before: RunSummary, after: RunSummary) -> list[PastRun]:
+        read = [self._measured_run(run.id) for run in (before, after)]
+        return past_runs([run for run in read if run is not None])
 
     def _series(self, newest: RunSummary) -> Series:
         alike = [self._measured_run(run.id) for run in self.listing().trend(newest, MOST_PAST)]

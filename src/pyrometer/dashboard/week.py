@@ -29,7 +29,8 @@ class Shift(NamedTuple):
 
 def shifts(
     newest: Sequence[RunSummary],
-    series: Callable[[RunSummary], Sequence[PastRun]],
+    trend: Callable[[RunSummary], Sequence[RunSummary]],
+    compared: Callable[[RunSummary, RunSummary], Sequence[PastRun]],
     baselines: Mapping[str, str],
     now: datetime,
 ) -> list[Shift]:
@@ -37,28 +38,30 @@ def shifts(
 
     Args:
         newest: the newest measured run of each target, the newest first.
-        series: runs that may stand beside a run, the oldest first, itself the last.
+        trend: runs that may stand beside a run, the oldest first, itself the last.
+        compared: reads two of them, the earlier first; fewer where they cannot stand beside each other.
         baselines: the pinned run of a target.
         now: when the week ends.
     """
     found = []
     for run in [one for one in newest if now - created_at(one) <= WEEK][:MOST_TARGETS]:
-        past = series(run)
-        before = _against(past, baselines.get(run.target), now) if past else None
-        if before is not None and change_between(before, past[-1]) is not None:
-            found.append(
-                Shift(run.target, past[-1].median_s / before.median_s, before.run_id, past[-1].run_id)
-            )
+        before = _against(trend(run), baselines.get(run.target), now)
+        pair = (
+            () if before is None else compared(before, run)
+        )  # only these two are read: a week may hold thousands
+        if len(pair) == 2 and change_between(*pair) is not None:
+            old, new = pair
+            found.append(Shift(run.target, new.median_s / old.median_s, old.run_id, new.run_id))
     return sorted(found, key=lambda shift: -shift.ratio)
 
 
-def _against(past: Sequence[PastRun], pinned: str | None, now: datetime) -> PastRun | None:
+def _against(past: Sequence[RunSummary], pinned: str | None, now: datetime) -> RunSummary | None:
     """The pinned run, else the last one before the week, else the first of the week; never the newest itself."""
     earlier = past[:-1]
     for run in earlier:
-        if run.run_id == pinned:
+        if run.id == pinned:
             return run
-    old = [run for run in earlier if now - datetime.fromisoformat(run.created) > WEEK]
+    old = [run for run in earlier if now - created_at(run) > WEEK]
     return old[-1] if old else next(iter(earlier), None)
 
 
