@@ -6,6 +6,7 @@ What is recorded is one append to a bounded queue, and is added up on the monito
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, Literal, TypeAlias, TypeVar
@@ -50,7 +51,7 @@ def split_series(series: str) -> tuple[str, dict[str, str]]:
     return name, {label: re.sub(r"\\.", lambda one: _UNESCAPED[one[0]], value) for label, value in pairs}
 
 
-class Instrument(Generic[Folded]):
+class Instrument(ABC, Generic[Folded]):
     """What the three kinds share: a queue that any thread appends to."""
 
     kind: Kind
@@ -118,9 +119,9 @@ class Instrument(Generic[Folded]):
         self._series[values] = series_name(self.name, self.labels, texts)
         return self._series[values]
 
+    @abstractmethod
     def take(self) -> dict[str, Folded]:
         """What was recorded since the last time, per series."""
-        raise NotImplementedError
 
     def forget(self) -> None:
         """Begin anew in a forked child."""

@@ -40,6 +40,12 @@ class CompilerSignal:
         )
 
 
+def _torch_on_a_device() -> Any:
+    """Torch once the program uses a CUDA device; asking sooner would create a context."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_initialized() else None
+
+
 class AllocatorSignal:
     """Torch's allocator of one CUDA device."""
 
@@ -51,8 +57,8 @@ class AllocatorSignal:
 
     def read(self) -> Reading:
         """The values now; nothing before the device is in use."""
-        torch = sys.modules.get("torch")
-        if torch is None or not torch.cuda.is_initialized():
+        torch = _torch_on_a_device()
+        if torch is None:
             return Reading({}, {})
         seen = torch.cuda.memory_stats(self._device)
         return Reading(_picked(seen, _GAUGES), _picked(seen, _TOTALS))
@@ -69,8 +75,8 @@ class GpuSignal:
 
     def read(self) -> Reading:
         """The values now; nothing before the device is in use, or without the library."""
-        torch = sys.modules.get("torch")
-        if torch is None or not torch.cuda.is_initialized():
+        torch = _torch_on_a_device()
+        if torch is None:
             return Reading({}, {})
         uuid = f"GPU-{torch.cuda.get_device_properties(self._device).uuid}"
         with nvml_session() as nvml:
