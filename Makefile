@@ -36,12 +36,15 @@ native:
 demo: $(STAMP)
 	$(BIN)/pyrometer check $(TARGET)
 
-# What walks through all objects of a process, again and again: there are a third where other tests are not collected.
+# What walks through all objects of a process, again and again: there are a third where other tests are not collected. Who holds a
+# tensor is asked of each of them, against a clock.
 HEAP := tests/memory tests/guard tests/bench src/pyrometer/memory
+HOLDERS := tests/memory/holders
 
 test: $(STAMP)
 	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HEAP:%=--ignore=%))
-	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HEAP))
+	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HEAP) --ignore=$(HOLDERS))
+	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HOLDERS))
 
 SLOW := "slow and not exhaustive and not measuring"
 

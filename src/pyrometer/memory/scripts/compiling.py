@@ -27,7 +27,7 @@ class CompileWatch:
         self._tell = tell
         self.blind = False
         try:
-            self._switch = instrument(inspect.unwrap(torch.compile), "compile", self)  # type: ignore[arg-type]
+            self._switch = instrument(inspect.unwrap(torch.compile), "compile", self)
         except CannotInstrumentError:
             self.blind = True
         else:
