@@ -19,7 +19,6 @@ from pyrometer.monitor.tick import Event, Source, Tick
 from pyrometer.record import to_dict, to_json
 from pyrometer.report import html
 from pyrometer.report.chinese import chinese
-from pyrometer.report.documents import LogsDocument
 
 BEGINS_S = 1_780_000_000.0
 
@@ -214,9 +213,7 @@ def test_the_verb_prints_a_screen_json_and_a_page(tmp_path, capsys):
 
 
 def test_sentences_of_the_page_are_known_in_chinese(tmp_path):
-    document = LogsDocument.of(
-        analyze([write(tmp_path / "a.jsonl", lines(), between=[(5, HOSTILE["foreign"])])])
-    )
+    document = analyze([write(tmp_path / "a.jsonl", lines(), between=[(5, HOSTILE["foreign"])])])
     from pyrometer.report.chapters.documents import tell
 
     told = tell(document)
