@@ -84,6 +84,9 @@ def _of_torch_and_monitor() -> list[Panel]:
         _panel("Recompilations", "ops", _rate("recompilations", "model", _PROCESSES), "{{model}}"),
         _panel("Graph breaks", "ops", _rate("graph_breaks", "model", _PROCESSES), "{{model}}"),
         _gauge("Alarms", "short", "monitor_alarms"),
+        _panel(
+            "Rung of degradation", "short", PREFIX + "degradation_rung" + _PROCESSES, "{{policy}} {{rung}}"
+        ),
         _panel("Samples dropped", "ops", _rate("samples_dropped", "call", _CALLS), "{{call}}"),
         _panel("Faults of the monitor", "ops", _rate("monitor_faults", "model", _PROCESSES), "{{model}}"),
     ]

@@ -60,7 +60,9 @@ class Appearances:
             self.is_whole = False
 
     def _collect(self, into: dict[tuple[str, int], Happened], groups: pl.DataFrame, column: str) -> None:
-        rows = groups.filter(pl.col(column) & (pl.col("second") >= 0)).select("second", "cell", *KINDS).unique()
+        rows = (
+            groups.filter(pl.col(column) & (pl.col("second") >= 0)).select("second", "cell", *KINDS).unique()
+        )
         for second, cell, process, shape, batch in rows.sort(pl.all()).iter_rows():
             if (process, second) not in into and len(into) >= MOST:
                 self.is_whole = False
