@@ -161,7 +161,7 @@ def _as_json(panel: Panel, number: int, source: dict[str, str]) -> dict[str, Any
         "datasource": source,
         "gridPos": {"x": column * WIDTH, "y": row * HEIGHT, "w": WIDTH, "h": HEIGHT},
         "fieldConfig": {
-            "defaults": {"unit": panel.unit, "min": 0 if panel.unit != "short" else None},
+            "defaults": {"unit": panel.unit} | ({} if panel.unit == "short" else {"min": 0}),
             "overrides": [],
         },
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},

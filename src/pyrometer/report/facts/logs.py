@@ -19,9 +19,10 @@ def headline(document: LogAnalysis) -> str:
 
 
 def bound(document: LogAnalysis) -> str:
-    """The largest change, or that there is none."""
+    """The largest rise, else the largest change, or that there is none."""
     if document.change_points:
-        largest = max(document.change_points, key=lambda one: max(one.ratio, 1 / one.ratio))
+        # What became slower is the news, also where it became fast again.
+        largest = max(document.change_points, key=lambda one: (one.ratio > 1, max(one.ratio, 1 / one.ratio)))
         return change_sentence(largest)
     return "the level of latency did not change" if len(document.trend) > 1 else ""
 
