@@ -77,6 +77,7 @@ def test_shapes_that_compile_each_time_are_one_trigger(tmp_path):
     assert first.pattern.startswith("shape ")
     assert first.pattern.endswith("and 1 more")
     assert first.num_events == first.num_all
+    assert chinese(first.pattern) is not None
 
 
 def test_an_hour_with_a_slow_version_is_two_changes_also_where_p99_sees_them_later(tmp_path):

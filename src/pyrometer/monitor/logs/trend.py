@@ -172,7 +172,10 @@ def _together(tally: Tally, before: list[int], after: list[int]) -> list[Shift]:
         if value
     ]  # fmt: skip
     found = [one for one in found if abs(one.share_after - one.share_before) >= 0.2]
-    return sorted(found, key=lambda one: (-abs(one.share_after - one.share_before), -one.share_after))[:4]
+    return sorted(
+        found,
+        key=lambda one: (-abs(one.share_after - one.share_before), -one.share_after, one.feature, one.value),
+    )[:4]
 
 
 def _shares(tally: Tally, keys: set[int]) -> dict[tuple[str, str], float]:

@@ -120,7 +120,7 @@ def trigger_table(found: list[Trigger]) -> Table:
             EVENTS.get(one.event, one.event),
             f"{one.num_events:,} of {one.num_all:,}",
             f"{one.num_chances:,}",
-            "–" if one.lift is None else f"{one.lift:.3g}×",
+            "–" if one.lift is None else f"{one.lift:,.0f}×" if one.lift >= 100 else f"{one.lift:.3g}×",
         )
         for one in found
     ]
