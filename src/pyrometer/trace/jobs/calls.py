@@ -46,11 +46,7 @@ def computing(trace: RankTrace, device: int | None) -> Intervals:
 
     A device of None means the host, or all devices together where there are any.
     """
-    key = f"computing on {device}"
-    if key not in trace.results:
-        trace.results[key] = _computing(trace, device)
-    intervals: Intervals = trace.results[key]
-    return intervals
+    return trace.results.once(f"computing on {device}", lambda: _computing(trace, device))
 
 
 def _computing(trace: RankTrace, device: int | None) -> Intervals:

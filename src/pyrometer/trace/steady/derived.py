@@ -14,7 +14,7 @@ from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_number
 from pyrometer.trace.sorts import Sorts
 from pyrometer.trace.timing.intervals import Intervals, covered, length
 from pyrometer.trace.timing.step_windows import step_windows
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, Results
 
 
 def moved(moments: IntArray, cut: Intervals) -> IntArray:
@@ -63,7 +63,7 @@ def between(trace: RankTrace, low: int, high: int) -> RankTrace:
     return dataclasses.replace(
         trace,
         tables=tables,
-        results={},
+        results=Results(),
         window=(low, high),
         known_steps=steps,
         known_links=with_steps(links, tables["events"], steps),
