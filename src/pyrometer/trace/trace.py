@@ -143,6 +143,10 @@ class RankTrace:
             self._by_kind[wanted] = self.events.filter(is_kind(*kinds))
         return self._by_kind[wanted]
 
+    def named(self, wanted: pl.Expr) -> pl.DataFrame:
+        """The linked events that fulfil a condition on kind, category and name, which is asked once per sort of event."""
+        return self.events.filter(pl.Series(self.mask(wanted)))
+
     def bounds_of(self, *kinds: Kind | str) -> pl.DataFrame:
         """Name, track, start and end of the events of some kinds, not linked and not kept: for kinds that most events are of."""
         chosen = self.tables["events"].lazy().filter(is_kind(*kinds))
