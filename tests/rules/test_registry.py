@@ -14,8 +14,9 @@ import pytest
 
 from pyrometer.errors import InputError, UsageError
 from pyrometer.rules.audit.audit import GROUPS
-from pyrometer.rules.registry import declare, find_rule, rules, select
+from pyrometer.rules.registry import declare, find_rule, needs_in_text, rules, rules_for, select
 from pyrometer.rules.rule import HEADINGS, Rule
+from pyrometer.rules.settings import RuleSettings
 
 TESTS = Path(__file__).parent
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -60,6 +61,30 @@ def test_a_rule_can_answer_and_gives_a_reason_for_each_limit():
 def test_a_rule_is_tested_beside_its_family():
     untested = all_but(lambda rule: (TESTS / rule.family / f"test_{stem_of(rule)}.py").is_file())
     assert set(untested) <= ABOUT_LINTING
+
+
+@every_rule
+def test_the_kinds_that_a_rule_needs_are_read_from_its_text(rule):
+    text = Path(sys.modules[f"pyrometer.rules.{rule.family}.{stem_of(rule)}"].__file__).read_text("utf-8")
+    assert needs_in_text(text) == [frozenset(reading.needs) for reading in rule.readings]
+
+
+def test_rules_for_some_kinds_are_those_that_these_can_answer():
+    kinds = {"trace", "environment"}
+    able = [rule for rule in rules() if any(kinds.issuperset(reading.needs) for reading in rule.readings)]
+    assert list(rules_for(kinds)) == able
+    assert RuleSettings().chosen_for(kinds) == [rule for rule in able if rule.stage == "stable"]
+    assert able[0] not in RuleSettings(ignore={able[0].code: "not here"}).chosen_for(kinds)
+
+
+def test_rules_that_nothing_at_hand_can_answer_are_not_imported():
+    code = (
+        "from pyrometer.rules.registry import rules_for; rules_for({'job'}); import sys;"
+        "print(*sorted(name for name in sys.modules if name.startswith('pyrometer.rules.')))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "pyrometer.rules.distributed.straggler_rank" in said
+    assert "pyrometer.rules.host.launch_bound" not in said
 
 
 def test_every_rule_that_the_checklist_names_exists():
