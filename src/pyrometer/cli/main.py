@@ -37,6 +37,7 @@ VERBS = {
     "prune": "delete old runs from the store",
     "ui": "browse stored and running measurements",
     "monitor": "what production says: a live view, dashboards and alert rules, the analysis of logs",
+    "rollout": "let a new version in by evidence: stages, always-valid tests, automatic rollback",
     "mcp": "serve the verbs to coding assistants over the Model Context Protocol",
     "env": "print the machine, versions and settings that results depend on",
 }

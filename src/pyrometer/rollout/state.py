@@ -28,6 +28,9 @@ ENDED: tuple[Status, ...] = ("promoted", "rolled back", "aborted")
 LONGEST_STEP_S: Seconds = 60.0
 """Of the time between two looks: what is more (a clock that was set, a controller that was away) does not count as time in a stage."""
 
+MOST_POINTS = 120
+"""Of the course: when it is full, every second one goes."""
+
 Command = Literal["approve", "pause", "abort"]
 Action = Literal["start", "promote", "wait", "approve", "pause", "resume", "roll back", "abort", "finish"]
 
@@ -48,6 +51,17 @@ class Decision(Record, frozen=True, kw_only=True):
     figures: Annotated[dict[str, float], doc("estimate and evidence of each metric, at that moment")] = {}
 
 
+class Point(Record, frozen=True, kw_only=True):
+    """What the tests said at one moment; for whoever looks at their course."""
+
+    num: Annotated[int, doc("observations of the new version until then")]
+    share: float
+    tests: Annotated[
+        dict[str, tuple[float | None, float | None, float | None, float | None]],
+        doc("estimate, both ends of its interval, and the evidence of harm, per metric"),
+    ]
+
+
 class State(Record, frozen=True, kw_only=True):
     """The whole state of a rollout; replaced as one piece, by whoever knows its version."""
 
@@ -62,6 +76,7 @@ class State(Record, frozen=True, kw_only=True):
     approved: Annotated[bool, doc("whether somebody opened the gate of this stage")] = False
     num_decisions: int = 0
     failures: Annotated[dict[str, int], doc("attempts that were rolled back, per version")] = {}
+    course: Annotated[list[Point], doc("thinned out as it grows")] = []
 
     @property
     def share(self) -> float:
@@ -189,6 +204,15 @@ def _advance(state: State, judged: Judgement, now_s: Seconds) -> Step:
         ended = _changed(_enter(state, following), status="promoted")
         return _decide(ended, "finish", reason, now_s, judged)
     return _decide(_enter(state, following), "promote", reason, now_s, judged)
+
+
+def remember(state: State, judged: Judgement, num: int) -> State:
+    """Add a point to the course, where something was counted since the last one."""
+    if not judged.tests or (state.course and state.course[-1].num == num):
+        return state
+    tests = {test.metric: (test.estimate, test.ci_low, test.ci_high, test.e_value) for test in judged.tests}
+    kept = state.course[::2] if len(state.course) >= MOST_POINTS else state.course
+    return _changed(state, course=[*kept, Point(num=num, share=state.share, tests=tests)])
 
 
 def obey(state: State, command: Command, now_s: Seconds, by: str, reason: str = "") -> Step:

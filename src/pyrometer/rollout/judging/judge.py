@@ -40,6 +40,7 @@ def judge(plan: Plan, seen: Observed, *, next_share: float) -> Judgement:
         guards=broken,
         num_new=latest.new.num,
         num_old=latest.old.num,
+        num_all=sum(epoch.new.num for epoch in seen.epochs),
         mismatch_e_value=None if mismatch is None else math.exp(min(mismatch, MOST_LOG)),
     )
 

@@ -59,4 +59,5 @@ class Judgement(Record, frozen=True, kw_only=True):
     guards: list[Guard] = []
     num_new: Annotated[int, doc("observations of the new version in this stage")] = 0
     num_old: int = 0
+    num_all: Annotated[int, doc("observations of the new version in all stages")] = 0
     mismatch_e_value: Annotated[float | None, doc("evidence that versions did not get their shares")] = None
