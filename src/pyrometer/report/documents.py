@@ -32,7 +32,7 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import doc
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.document import Document as Document  # noqa: PLC0414 - readers find all documents here
-from pyrometer.rollout.judging.judgement import Guard, Outcome, Test
+from pyrometer.rollout.judging.judgement import Guard, MetricTest, Outcome
 from pyrometer.rollout.state import Decision, Point, Status
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
@@ -300,7 +300,7 @@ class RolloutDocument(Document, frozen=True, kw_only=True):
     reason: str
     num_new: Annotated[int, doc("observations of the new version in this stage")] = 0
     num_old: int = 0
-    tests: list[Test] = []
+    tests: list[MetricTest] = []
     guards: Annotated[list[Guard], doc("broken ones, which need no statistics")] = []
     decisions: Annotated[list[Decision], doc("of this attempt, in order")] = []
     course: Annotated[list[Point], doc("what the tests said as observations came")] = []

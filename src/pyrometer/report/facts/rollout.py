@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pyrometer.quantity import format_seconds
 from pyrometer.report.documents import RolloutDocument
 from pyrometer.report.facts.layout import Fact, Table
-from pyrometer.rollout.judging.judgement import Test
+from pyrometer.rollout.judging.judgement import MetricTest
 from pyrometer.rollout.state import Decision
 
 
@@ -47,20 +47,20 @@ def figures(document: RolloutDocument) -> list[Fact]:
     ]
 
 
-def test_table(tests: list[Test]) -> Table:
+def test_table(tests: list[MetricTest]) -> Table:
     """One row per metric."""
     columns = ("metric", "new over old", "interval", "margin", "evidence of harm", "outcome", "for reference")
     return Table(columns, [_row(test) for test in tests], frozenset({5, 6}))
 
 
-def _row(test: Test) -> tuple[str, ...]:
+def _row(test: MetricTest) -> tuple[str, ...]:
     evidence = "–" if test.e_value is None else f"{test.e_value:.3g} of {test.needed:.0f}"
     return (
         test.metric, ratio(test.estimate), interval(test), ratio(test.margin), evidence, test.outcome, reference(test)
     )  # fmt: skip
 
 
-def interval(test: Test) -> str:
+def interval(test: MetricTest) -> str:
     """Both ends, where they are known."""
     if test.ci_low is None and test.ci_high is None:
         return "–"
@@ -72,7 +72,7 @@ def ratio(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def reference(test: Test) -> str:
+def reference(test: MetricTest) -> str:
     """What other tools would say."""
     if test.p_value is not None and test.improvement is not None:
         return f"Welch p = {test.p_value:.2g}, improvement {test.improvement:+.1%}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyrometer.rollout.judging.judgement import Judgement, Test
+from pyrometer.rollout.judging.judgement import Judgement, MetricTest
 
 
-def conclude(tests: Sequence[Test]) -> Judgement:
+def conclude(tests: Sequence[MetricTest]) -> Judgement:
     """Worse where one metric is, safe where all are."""
     worse = [test for test in tests if test.outcome == "worse"]
     if worse:
@@ -21,7 +21,7 @@ def conclude(tests: Sequence[Test]) -> Judgement:
     return Judgement(outcome="safe", reason="harm beyond the margin is ruled out for every metric", tests=list(tests))  # fmt: skip
 
 
-def _proved(test: Test) -> str:
+def _proved(test: MetricTest) -> str:
     figures = f"{test.estimate:.2f} ({test.ci_low:.2f} to {test.ci_high:.2f})"
     return (
         f"{test.metric}: {figures} of the old version, evidence {test.e_value:.3g} of {test.needed:g} needed"

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 from pyrometer.rollout.counts import COMPARED, DISAGREED, Counts, add_counts, num_above
 from pyrometer.rollout.judging import ratio, share
-from pyrometer.rollout.judging.judgement import MOST_LOG, Test
+from pyrometer.rollout.judging.judgement import MOST_LOG, MetricTest
 from pyrometer.rollout.judging.margins import stage_allowed, stage_margin
 from pyrometer.rollout.observed import Epoch
 from pyrometer.rollout.plan import Metric, Plan
 
 
-def events_test(plan: Plan, metric: Metric, epochs: Sequence[Epoch], next_share: float, alpha: float) -> Test:
+def events_test(
+    plan: Plan, metric: Metric, epochs: Sequence[Epoch], next_share: float, alpha: float
+) -> MetricTest:
     """How often something happens under the new version, against the old."""
     sides = [(epoch, num_of(metric, epoch.new), num_of(metric, epoch.old)) for epoch in epochs]
     # What is worse when it is rarer is tested with the versions in each other's place.
@@ -31,7 +33,7 @@ def events_test(plan: Plan, metric: Metric, epochs: Sequence[Epoch], next_share:
     shares = (events_new / num_new if num_new else None, events_old / num_old if num_old else None)
     rates = _rate_ratio(splits)
     fine = _is_rare(metric, num_new, events_new, stage_allowed(metric, next_share), plan.alpha)
-    return Test(
+    return MetricTest(
         metric=metric.name,
         estimate=_turned(rates, less=less),
         ci_low=_turned(high, less=True) if less else low,
@@ -79,13 +81,13 @@ def _finite(value: float) -> float | None:
 
 def agreement_test(
     plan: Plan, metric: Metric, epochs: Sequence[Epoch], next_share: float, alpha: float
-) -> Test:
+) -> MetricTest:
     """How often the shadow says something else, against a fixed share."""
     together = add_counts(epoch.new for epoch in epochs)
     num, differ = together.num_of(COMPARED), together.num_of(DISAGREED)
     limit, margin = metric.limit or 0.0, min((metric.limit or 0.0) * stage_margin(metric, next_share), 0.9)
     low, high = share.share_interval(num, differ, alpha, plan.alpha)
-    return Test(
+    return MetricTest(
         metric=metric.name,
         estimate=differ / num if num else None,
         ci_low=low,

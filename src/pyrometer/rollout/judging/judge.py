@@ -14,7 +14,7 @@ from pyrometer.rollout.judging import share
 from pyrometer.rollout.judging.concluding import conclude
 from pyrometer.rollout.judging.events import agreement_test, events_test
 from pyrometer.rollout.judging.guards import broken_guards
-from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, Test
+from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, MetricTest
 from pyrometer.rollout.judging.quantities import quantity_test
 from pyrometer.rollout.judging.replicas import judge_replicas
 from pyrometer.rollout.observed import Epoch, Observed
@@ -45,14 +45,14 @@ def judge(plan: Plan, seen: Observed, *, next_share: float) -> Judgement:
     )
 
 
-def _conclude(tests: Sequence[Test], mismatch: float) -> Judgement:
+def _conclude(tests: Sequence[MetricTest], mismatch: float) -> Judgement:
     if mismatch >= -math.log(MISMATCH_ALPHA):
         said = "versions did not get the shares that they were promised; mend the assignment or what loses observations, and start anew"
         return Judgement(outcome="mismatch", reason=said, tests=list(tests))
     return conclude(tests)
 
 
-def _test(plan: Plan, metric: Metric, epochs: Sequence[Epoch], next_share: float) -> Test:
+def _test(plan: Plan, metric: Metric, epochs: Sequence[Epoch], next_share: float) -> MetricTest:
     alpha_harm = plan.alpha / len(plan.metrics)
     makers = {"values": quantity_test, "agreement": agreement_test}
     return makers.get(metric.kind, events_test)(plan, metric, epochs, next_share, alpha_harm)

@@ -12,7 +12,7 @@ MOST_LOG = 700.0
 Outcome = Literal["worse", "safe", "undecided", "not proved", "mismatch"]
 
 
-class Test(Record, frozen=True, kw_only=True):
+class MetricTest(Record, frozen=True, kw_only=True):
     """One metric, as far as it is known."""
 
     metric: str
@@ -55,7 +55,7 @@ class Judgement(Record, frozen=True, kw_only=True):
         ),
     ]
     reason: str
-    tests: list[Test] = []
+    tests: list[MetricTest] = []
     guards: list[Guard] = []
     num_new: Annotated[int, doc("observations of the new version in this stage")] = 0
     num_old: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pyrometer.rollout.counts import level_of
 from pyrometer.rollout.judging import level
-from pyrometer.rollout.judging.judgement import MOST_LOG, Test
+from pyrometer.rollout.judging.judgement import MOST_LOG, MetricTest
 from pyrometer.rollout.judging.margins import stage_margin
 from pyrometer.rollout.observed import Epoch
 from pyrometer.rollout.plan import Metric, Plan
@@ -15,7 +15,7 @@ from pyrometer.rollout.plan import Metric, Plan
 
 def quantity_test(
     plan: Plan, metric: Metric, epochs: Sequence[Epoch], next_share: float, alpha: float
-) -> Test:
+) -> MetricTest:
     """How large it is under the new version, against the old."""
     levels = [
         (level_of(epoch.new.buckets(metric.counted)), level_of(epoch.old.buckets(metric.counted)))
@@ -27,21 +27,21 @@ def quantity_test(
     num_new, num_old = sum(new.num for new, _ in levels), sum(old.num for _, old in levels)
     less = metric.worse == "less"
     if found is None:
-        return Test(metric=metric.name, needed=1 / alpha, margin=1 / margin if less else margin, outcome="undecided",
+        return MetricTest(metric=metric.name, needed=1 / alpha, margin=1 / margin if less else margin, outcome="undecided",
                     num_new=num_new, num_old=num_old)  # fmt: skip
     return difference_test(metric, found, margin, (alpha, plan.alpha), (num_new, num_old))
 
 
 def difference_test(
     metric: Metric, found: level.Difference, margin: float, alphas: tuple[float, float], nums: tuple[int, int]
-) -> Test:
+) -> MetricTest:
     """The test of a difference of mean logarithms; `alphas` are those of harm and of its absence."""
     less = metric.worse == "less"
     harm = found._replace(mean=-found.mean) if less else found
     low, high = (math.exp(bound) for bound in harm.bounds(*alphas))
     log_e = harm.log_e_above(math.log(metric.tolerate), alphas[0])
     estimate = math.exp(found.mean)
-    return Test(
+    return MetricTest(
         metric=metric.name,
         estimate=estimate,
         ci_low=1 / high if less else low,

@@ -20,7 +20,7 @@ from pyrometer.bench.comparison.always_valid import log_evidence, width
 from pyrometer.rollout.counts import Counts, level_of
 from pyrometer.rollout.judging.concluding import conclude
 from pyrometer.rollout.judging.events import num_of
-from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, Test
+from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, MetricTest
 from pyrometer.rollout.judging.margins import stage_allowed, stage_margin
 from pyrometer.rollout.observed import NEW, OLD, Reported
 from pyrometer.rollout.plan import FEWEST_CALM_BLOCKS, FEWEST_REPLICAS, Metric, Plan
@@ -106,14 +106,14 @@ def _differences(blocks: dict[tuple[bool, int], _Sides], value: Callable[[Counts
 
 def _test(
     plan: Plan, metric: Metric, blocks: dict[tuple[bool, int], _Sides], next_share: float
-) -> Test | str:
+) -> MetricTest | str:
     relative = metric.kind != "values"  # shares are compared by their difference, and told as a ratio
     sign = -1.0 if metric.worse == "less" else 1.0
     found = _differences(blocks, _value_of(metric))
     calm, later, correlation = _joined(found)
     alpha = plan.alpha / len(plan.metrics)
     margin = stage_margin(metric, next_share)
-    test = Test(
+    test = MetricTest(
         metric=metric.name,
         needed=1 / alpha,
         margin=margin,
@@ -147,7 +147,7 @@ def _test(
         if is_worse
         else min(math.exp(min(log_e, MOST_LOG)), 1 / alpha)
     )
-    return Test(
+    return MetricTest(
         metric=metric.name, estimate=shown[0], ci_low=low, ci_high=high, e_value=e_value, needed=1 / alpha,
         margin=1 / margin if sign < 0 else margin, outcome=outcome, num_new=len(later), num_old=len(calm),
     )  # fmt: skip
@@ -167,7 +167,7 @@ def _joined(found: _Blocks) -> tuple[list[float], list[float], float | None]:
     """Blocks joined in pairs until neighbours are nearly independent; and by how much the rest of it raises the variance."""
     calm, later = found.calm, found.later
     while len(calm) >= FEWEST_BLOCKS:
-        correlation = _neighbours(calm)
+        correlation = max(_neighbours(part) for part in (calm, later) if len(part) >= FEWEST_BLOCKS)
         if correlation <= _MOST_CORRELATED:
             kept = min(max(correlation, 0.0) + 1 / math.sqrt(len(calm)), 0.5)
             return calm, later, (1 + kept) / (1 - kept)
