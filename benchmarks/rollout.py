@@ -126,7 +126,7 @@ def ramp_of_replicas(case: Case, seed: int, *, rho: float, replicas: int = 3, pe
             continue
         seen = observed(state.shares, reports, keep_reports=True)
         judged = judge(state.plan, seen, next_share=state.next_share)
-        state, _ = step(state, judged, float(block), calm_blocks=calm_blocks(reports))
+        state, _ = step(state, judged, float(block), calm_blocks=calm_blocks(state.plan, reports))
     return Ramp(
         state.status,
         max(state.shares[: len(state.shares) - (state.status == "rolled back")]),

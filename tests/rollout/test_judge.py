@@ -162,7 +162,7 @@ def test_what_the_old_version_does_as_well_or_chance_may_do_breaks_no_guard(new,
     assert judged((0.05, new, old)).guards == []
 
 
-def replica_reports(rng, *, calm=30, later=40, replicas=3, slower=1.0, rho=0.9):
+def replica_reports(rng, *, calm=80, later=80, replicas=3, slower=1.0, rho=0.9):
     reports = []
     for replica in range(2 * replicas):
         level, offset = 0.0, rng.normal(0, 0.1)
@@ -184,9 +184,9 @@ def of_replicas(reports):
 
 def test_replicas_without_a_calm_period_or_enough_of_them_are_not_proved():
     rng = np.random.default_rng(6)
-    early, few = replica_reports(rng, calm=29), replica_reports(rng, replicas=2)
+    early, few = replica_reports(rng, calm=39), replica_reports(rng, replicas=2)
     assert of_replicas(early).outcome == of_replicas(few).outcome == "not proved"
-    assert "29 of 30 blocks" in of_replicas(early).reason
+    assert "39 of 40 blocks" in of_replicas(early).reason
     assert "3 of each version" in of_replicas(few).reason
 
 

@@ -138,8 +138,8 @@ def test_no_verdict_for_too_long_takes_it_back_but_a_gate_may_wait():
 
 def test_replicas_begin_with_a_calm_period_and_go_on_unproved_only_by_hand():
     state = begun(assignment="replicas", min_s=10.0)
-    assert (state.status, step(state, says("not proved"), 1020.0, calm_blocks=29)[1]) == ("calm", [])
-    state, (decision,) = step(state, says("not proved"), 1020.0, calm_blocks=30)
+    assert (state.status, step(state, says("not proved"), 1020.0, calm_blocks=39)[1]) == ("calm", [])
+    state, (decision,) = step(state, says("not proved"), 1020.0, calm_blocks=40)
     assert (state.status, state.shares, decision.share) == ("running", [0.01, 0.01], 0.01)
     assert run(state, ("not proved", 60), now=1020.0)[0].stage == 0
     approved, _ = obey(state, "approve", 1021.0, "me")

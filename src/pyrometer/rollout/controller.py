@@ -78,7 +78,7 @@ def judge_now(ledger: Ledger, state: State) -> tuple[Judgement, int]:
     replicas = not state.plan.is_randomised
     seen = observed(state.shares, reports, keep_reports=replicas)
     judged = judge(state.plan, seen, next_share=state.next_share)
-    return judged, calm_blocks(reports) if replicas else 0
+    return judged, calm_blocks(state.plan, reports) if replicas else 0
 
 
 def command(

@@ -15,7 +15,7 @@ from pyrometer.rollout.counts import DISAGREED, ERRORS, LATENCY
 STAGES = (0.01, 0.05, 0.2, 0.5, 1.0)
 Assignment = Literal["batch", "unit", "replicas"]
 FEWEST_REPLICAS = 3
-FEWEST_CALM_BLOCKS = 30
+FEWEST_CALM_BLOCKS = 40
 
 
 class Metric(Record, frozen=True, kw_only=True):

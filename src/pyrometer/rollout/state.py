@@ -149,7 +149,7 @@ def step(state: State, judged: Judgement, now_s: Seconds, *, calm_blocks: int = 
         state: as it was read.
         judged: what all counts say of the next stage.
         now_s: Unix time; a clock that steps back, or far ahead, makes no stage longer or shorter than it was.
-        calm_blocks: for replicas, how many blocks of the calm period were counted.
+        calm_blocks: for replicas, how many blocks their noise is known from.
     """
     if state.has_ended:
         return state, []

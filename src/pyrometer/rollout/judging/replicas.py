@@ -43,6 +43,14 @@ class _Blocks(NamedTuple):
     """The mean of the old version since."""
 
 
+class _Joined(NamedTuple):
+    """Differences that are nearly independent; `inflation` is by how much the rest of it raises their variance."""
+
+    calm: list[float]
+    later: list[float]
+    inflation: float | None
+
+
 def judge_replicas(plan: Plan, reports: Sequence[Reported], *, next_share: float) -> Judgement:
     """What blocks of replicas say; "not proved" where they are too few to say anything."""
     blocks = _by_block(reports)
@@ -81,9 +89,11 @@ def _missing(blocks: dict[tuple[bool, int], _Sides]) -> str:
     return ""
 
 
-def calm_blocks(reports: Sequence[Reported]) -> int:
-    """How many blocks of the calm period can be used."""
-    return sum(not later for later, _ in _by_block(reports))
+def calm_blocks(plan: Plan, reports: Sequence[Reported]) -> int:
+    """How many calm blocks the noise of every metric is known from; none while it lasts longer than they tell."""
+    blocks = {key: sides for key, sides in _by_block(reports).items() if not key[0]}
+    known = (_joined(_differences(blocks, _value_of(metric))).inflation for metric in plan.metrics)
+    return len(blocks) if all(inflation is not None for inflation in known) else 0
 
 
 def _differences(blocks: dict[tuple[bool, int], _Sides], value: Callable[[Counts], float | None]) -> _Blocks:
@@ -110,7 +120,7 @@ def _test(
     relative = metric.kind != "values"  # shares are compared by their difference, and told as a ratio
     sign = -1.0 if metric.worse == "less" else 1.0
     found = _differences(blocks, _value_of(metric))
-    calm, later, correlation = _joined(found)
+    calm, later, inflation = _joined(found)
     alpha = plan.alpha / len(plan.metrics)
     margin = stage_margin(metric, next_share)
     test = MetricTest(
@@ -121,12 +131,12 @@ def _test(
         num_new=len(later),
         num_old=len(calm),
     )
-    if correlation is None or len(calm) < FEWEST_BLOCKS:
+    if inflation is None:
         return f"{metric.name}: blocks of {plan.block_s:g} s go with each other; a longer calm period lets them be joined"
     if len(later) < FEWEST_BLOCKS:
         return test
     floor = _floor(metric, blocks, found.old)
-    spread = max(float(np.var([*_centred(calm), *_centred(later)], ddof=2)), floor) * correlation
+    spread = max(float(np.var([*_centred(calm), *_centred(later)], ddof=2)), floor) * inflation
     errors = math.sqrt(spread / len(later)), math.sqrt(spread / len(calm))
     mean = sign * (float(np.mean(later)) - float(np.mean(calm)))
     reach_low, reach_high = (_reach(errors, len(later), len(calm), a) for a in (alpha, plan.alpha))
@@ -163,16 +173,16 @@ def _value_of(metric: Metric) -> Callable[[Counts], float | None]:
     return value
 
 
-def _joined(found: _Blocks) -> tuple[list[float], list[float], float | None]:
-    """Blocks joined in pairs until neighbours are nearly independent; and by how much the rest of it raises the variance."""
+def _joined(found: _Blocks) -> _Joined:
+    """Blocks joined in pairs until neighbours are nearly independent."""
     calm, later = found.calm, found.later
     while len(calm) >= FEWEST_BLOCKS:
         correlation = max(_neighbours(part) for part in (calm, later) if len(part) >= FEWEST_BLOCKS)
         if correlation <= _MOST_CORRELATED:
             kept = min(max(correlation, 0.0) + 1 / math.sqrt(len(calm)), 0.5)
-            return calm, later, (1 + kept) / (1 - kept)
+            return _Joined(calm, later, (1 + kept) / (1 - kept))
         calm, later = _pairs(calm), _pairs(later)
-    return calm, later, None
+    return _Joined(calm, later, None)
 
 
 def _neighbours(values: Sequence[float]) -> float:
