@@ -204,7 +204,7 @@ class Agent:
         self._confirmed = self._clock()
         if found is not None:
             self._follow(found)
-            self._forget_old_blocks(changed)
+            self._forget_old_blocks()
         return True
 
     def _report(self, key: tuple[int, str, int]) -> Reported:
@@ -223,15 +223,14 @@ class Agent:
         epoch = state.attempt * _EPOCHS + state.epoch
         self.router.update({state.plan.old: 1 - share, state.plan.new: share}, epoch=epoch)
 
-    def _forget_old_blocks(self, sent: set[tuple[int, str, int]]) -> None:
+    def _forget_old_blocks(self) -> None:
         """Blocks that have passed and were sent are needed no more."""
         if self._replica is None:
             return
         now = int(self._wall() // self._state.plan.block_s)
         with self._lock:
-            for key in sent - self._changed:
-                if key[2] < now - 1:
-                    del self._tallies[key]
+            for key in [key for key in self._tallies if key[2] < now - 1 and key not in self._changed]:
+                del self._tallies[key]
 
 
 class _Tally:

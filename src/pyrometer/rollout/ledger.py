@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import msgspec
 from sqlalchemy import Connection, Table, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from pyrometer.errors import InputError, StoreError
 from pyrometer.rollout.observed import Reported
@@ -87,21 +86,16 @@ class StoredLedger:
         """In one transaction: either state and log, or neither."""
         table = schema.rollouts
         row = {"version": state.version, "content": encoded(state)}
-        try:
-            with self._store.writing() as connection:
-                if known is None:
-                    connection.execute(insert(table), {"name": name, **row})
-                else:
-                    found = update(table).where(table.c.name == name, table.c.version == known)
-                    if connection.execute(found.values(**row)).rowcount != 1:
-                        return False
-                for one in decisions:
-                    entry = {"name": name, "number": one.number, "content": encoded(one)}
-                    connection.execute(insert(schema.rollout_decisions), entry)
-        except StoreError as error:
-            if known is None and isinstance(error.__cause__, IntegrityError):
+        with self._store.writing() as connection:  # as the only writer
+            if connection.scalar(select(table.c.version).where(table.c.name == name)) != known:
                 return False
-            raise
+            if known is None:
+                connection.execute(insert(table), {"name": name, **row})
+            else:
+                connection.execute(update(table).where(table.c.name == name).values(**row))
+            for one in decisions:
+                entry = {"name": name, "number": one.number, "content": encoded(one)}
+                connection.execute(insert(schema.rollout_decisions), entry)
         return True
 
     def decisions(self, name: str) -> list[Decision]:
