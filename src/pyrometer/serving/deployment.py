@@ -15,6 +15,7 @@ import numpy as np
 from pyrometer.errors import InputError, PyrometerError, UsageError
 from pyrometer.listening import bound_socket, is_loopback, url_of
 from pyrometer.monitor.monitor import Monitor
+from pyrometer.quantity import format_percent
 from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
@@ -86,6 +87,17 @@ class Deployment:
     def first(self) -> Prepared:
         """The version that was prepared first, or the one that took its place."""
         return self._open[self._current]
+
+    @property
+    def beside(self) -> str | None:
+        """Another version, in words."""
+        if self._candidate is None:
+            return None
+        name = next(name for name in self._open if name != self._current)
+        where = self._candidate.source.target
+        if self._candidate.is_shadow:
+            return f"version {name} ({where}) in the shadow: it runs, and is compared"
+        return f"version {name} ({where}) answers {format_percent(self._candidate.share)} of the batches"
 
     @property
     def policy(self) -> BatchPolicy:

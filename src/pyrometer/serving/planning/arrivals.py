@@ -29,7 +29,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.settings import parse_duration
 
 SPAN_S = 60.0
-MOST = 200_000
+MOST = 20_000
 """Requests that a plan replays; the rest of a longer record is left out."""
 BLOCK = 64
 """Gaps that stay together where a record is shuffled, so that bursts stay bursts."""

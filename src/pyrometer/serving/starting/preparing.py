@@ -46,6 +46,7 @@ class Prepared:
         points: measured service times.
         numerics: the proof.
         recipe: that was applied.
+        threads: that the model computes with.
         notes: what whoever starts the server should know.
         stack: holds the model open; closing it restores what the target found.
     """
@@ -56,6 +57,7 @@ class Prepared:
     points: list[ServicePoint]
     numerics: Numerics
     recipe: Recipe | None
+    threads: int
     notes: list[str]
     stack: contextlib.ExitStack = field(repr=False)
 
@@ -128,7 +130,8 @@ class Preparing:
         most_rows: int | None,
     ) -> Prepared:
         """What runs in the thread of the model, since compiled code and threads belong to it."""
-        settings, notes = self._settings, []
+        settings = self._settings
+        notes: list[str] = []
         recipe = loaded.recipe
         worker.begin_with(
             settings.computing_threads,
@@ -159,7 +162,7 @@ class Preparing:
         numerics = prove(program, plain, fix_class, tolerance, most_rows)
         self.say("warming")
         points = measure(program, most_rows, settings.budget_s)
-        return Prepared(program, most_rows, limited_by, points, numerics, loaded.recipe, notes, stack)
+        return Prepared(program, most_rows, limited_by, points, numerics, recipe, torch.get_num_threads(), notes, stack)
 
     def _described(
         self, loaded: Loaded, session: InferenceSession, version: str, worker: Worker, shaping: Shaping | None
