@@ -24,6 +24,7 @@ PUBLIC = [
     "parametrize",
     "compare_runs",
     "Recipe",
+    "Router",
     "lever",
     "load_recipe",
     "tune",

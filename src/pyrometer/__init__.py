@@ -76,6 +76,7 @@ Tuning
 
 Production
   Monitor(model=…)                         watches calls in half a microsecond each; figures, exports, alarms
+  Router(weights)                          which version answers a unit or batch: by a keyed hash, or by chance
 
 Data and numbers
   observe_loading(train), LoaderReport     how the data arrives
@@ -138,6 +139,7 @@ if TYPE_CHECKING:
     from pyrometer.monitor.monitor import Monitor as Monitor
     from pyrometer.numerics.report import NumericsReport as NumericsReport
     from pyrometer.numerics.watch import watch_numerics as watch_numerics
+    from pyrometer.rollout.router import Router as Router
     from pyrometer.rules.diagnose import diagnose as diagnose
     from pyrometer.rules.diagnosis import Diagnosis as Diagnosis
     from pyrometer.rules.finding import Finding as Finding
@@ -210,6 +212,7 @@ _HOMES = {
     "Monitor": "pyrometer.monitor.monitor",
     "NumericsReport": "pyrometer.numerics.report",
     "Recipe": "pyrometer.tuning.recipe.recipe",
+    "Router": "pyrometer.rollout.router",
     "RuleSettings": "pyrometer.rules.settings",
     "ShapeBuckets": "pyrometer.tuning.shapes.buckets",
     "Trace": "pyrometer.trace.trace",

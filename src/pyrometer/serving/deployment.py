@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from pyrometer.errors import InputError, PyrometerError, UsageError
 from pyrometer.listening import bound_socket, is_loopback, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
+from pyrometer.rollout.router import Router
 from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
@@ -79,6 +79,7 @@ class Deployment:
         self._preparing = Preparing(settings, buckets, say)
         self._bound: socket.socket | None = bound_socket(settings.host, settings.port)
         self.url = url_of(self._bound)
+        self.router: Router | None = None
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
@@ -199,7 +200,10 @@ class Deployment:
         if self._candidate.is_shadow:
             self._versions.shadow = name
         else:
-            self._versions.route(_by_share(self._current, name, self._candidate.share))
+            share = self._candidate.share
+            # Per batch and by chance: the judge of a rollout can trust nothing less.
+            self.router = Router({self._current: 1.0 - share, name: share}, key=self.name, sticky=False)
+            self._versions.route(self.router.choose)
 
     def _let_go(self, name: str) -> None:
         prepared = self._open.pop(name)
@@ -258,11 +262,6 @@ class Deployment:
             self.model(counting.handoff_s), recorded(arrivals), self.policy, "as set", shapes, replays=20
         )
         return dict(msgspec.to_builtins(found))
-
-
-def _by_share(first: str, other: str, share: float) -> Callable[[], str]:
-    random = np.random.default_rng()
-    return lambda: other if random.random() < share else first
 
 
 def _next_version(version: str) -> str:
