@@ -19,16 +19,24 @@ CANARY_SHARE = 0.01
 
 @click.command()
 @click.argument("target")
-@click.option("--recipe", type=click.Path(path_type=Path), help="Levers that `pyrometer tune` proved for TARGET.")
-@click.option("--host", help="Address to listen on; another than loopback needs a token.  [default: 127.0.0.1]")
+@click.option(
+    "--recipe", type=click.Path(path_type=Path), help="Levers that `pyrometer tune` proved for TARGET."
+)
+@click.option(
+    "--host", help="Address to listen on; another than loopback needs a token.  [default: 127.0.0.1]"
+)
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free one.  [default: 8000]")
 @click.option("--latency", type=DURATION, help="That a batch may take in the model.  [default: 50ms]")
 @click.option("--memory", type=BYTES, help="That a batch may take at its peak.  [default: what is free]")
-@click.option("--batch", type=click.IntRange(1), help="Rows of a batch.  [default: the most within the limits]")
+@click.option(
+    "--batch", type=click.IntRange(1), help="Rows of a batch.  [default: the most within the limits]"
+)
 @click.option("--buckets", multiple=True, metavar="NAME.DIM=SIZES", help="Sizes to pad to; may be repeated.")
 @click.option("--canary", metavar="TARGET[@SHARE]", help="Give a share of the batches to another version.")
 @click.option("--shadow", metavar="TARGET", help="Run another version on the same batches, and compare.")
-@click.option("--plan", "arrivals", metavar="ARRIVALS", help="Only say what policies would do to these requests.")
+@click.option(
+    "--plan", "arrivals", metavar="ARRIVALS", help="Only say what policies would do to these requests."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
 def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -> int:
     """Serve TARGET, or a recipe (.toml) for its target, over HTTP with dynamic batching; stop with Ctrl-C.

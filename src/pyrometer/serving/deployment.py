@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -127,14 +127,12 @@ class Deployment:
 
         settings = self.settings
         device = str(self.first.program.session.device)
-        monitor = Monitor(model=self.name, version=self._current, device=device)
+        monitor = Monitor(model=self.name, device=device)
         counting = Counting(monitor)
         self._versions = Versions(self.first.program)
         self._admit_candidate()
         times = ServiceTimes.of(self.first.points)
-        batcher = Batcher(
-            self._versions, self.policy, times, limit_s=settings.hang_s, observer=counting
-        )
+        batcher = Batcher(self._versions, self.policy, times, limit_s=settings.hang_s, observer=counting)
         app = Application(
             self.name,
             batcher,
@@ -211,7 +209,7 @@ class Deployment:
         prepared.close()
 
     @contextlib.contextmanager
-    def _reloaded_by_signal(self):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    def _reloaded_by_signal(self) -> Iterator[None]:
         """SIGHUP loads the target anew, where the loop runs in the main thread."""
         loop = asyncio.get_running_loop()
         tasks: set[asyncio.Task[Any]] = set()
@@ -254,12 +252,19 @@ class Deployment:
         names = [spec.name for spec in self.first.program.signature.inputs]
         shaping = self.first.program.shaping
         arrivals = sorted(
-            Arrival(one.at_s, () if shaping is None else shaping.shapes_of(names, one.sizes, one.rows), one.rows)
+            Arrival(
+                one.at_s, () if shaping is None else shaping.shapes_of(names, one.sizes, one.rows), one.rows
+            )
             for one in recent
         )
         shapes = "alike" if shaping is None else "buckets"
         found = evaluate(
-            self.model(counting.handoff_s), recorded(arrivals), self.policy, "as set", shapes, replays=20
+            self.model(counting.handoff_s),
+            recorded(arrivals),
+            self.policy,
+            name="as set",
+            shapes=shapes,
+            replays=20,
         )
         return dict(msgspec.to_builtins(found))
 

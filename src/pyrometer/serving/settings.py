@@ -35,6 +35,8 @@ _SPELLED = {
     "starvation": ("starvation_s", parse_duration),
     "hang": ("hang_s", parse_duration),
     "drain": ("drain_s", parse_duration),
+    "slow": ("slow_s", parse_duration),
+    "budget": ("budget_s", parse_duration),
     "most-body": ("most_body_bytes", parse_bytes),
 }
 
@@ -53,7 +55,9 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     batch: Annotated[int | None, doc("rows of a batch; found by search where it is not given")] = None
     most_batch: Annotated[int, doc("larger batches are not looked for")] = 64
     latency_s: Annotated[Seconds, doc("that a batch may take in the model")] = 0.050
-    memory_bytes: Annotated[Bytes | None, doc("that a batch may take at its peak; by default what is free")] = None
+    memory_bytes: Annotated[
+        Bytes | None, doc("that a batch may take at its peak; by default what is free")
+    ] = None
     wait_s: Annotated[Seconds, doc("that a request waits for others while the model is free")] = 0.010
     flush_idle: Annotated[bool, doc("a free model takes what waits at once")] = True
     most_waiting: Annotated[int, doc("rows in the queue; beyond, requests are refused with 429")] = 1024
@@ -62,7 +66,9 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hang_s: Annotated[Seconds, doc("a batch that takes longer is given up")] = 30.0
     drain_s: Annotated[Seconds, doc("for accepted requests, once the server is asked to end")] = 30.0
     most_body_bytes: Annotated[Bytes, doc("of a request")] = 64 << 20
-    slow_s: Annotated[Seconds, doc("for the headers of a request, and for its body beside what its size takes")] = 10.0
+    slow_s: Annotated[
+        Seconds, doc("for the headers of a request, and for its body beside what its size takes")
+    ] = 10.0
     budget_s: Annotated[Seconds, doc("for timing batches before the first request")] = 5.0
     tolerance: Annotated[float, doc("largest relative error of a recipe's outputs")] = 0.03
 
@@ -130,5 +136,7 @@ def token_from(environ: Mapping[str, str]) -> str | None:
     """
     token = environ.get(TOKEN) or None
     if token is not None and len(token) < 16:
-        raise InputError(f"{TOKEN}: got {len(token)} characters; legal are 16 or more, such as those of `openssl rand -hex 32`")
+        raise InputError(
+            f"{TOKEN}: got {len(token)} characters; legal are 16 or more, such as those of `openssl rand -hex 32`"
+        )
     return token

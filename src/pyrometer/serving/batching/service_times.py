@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -41,7 +41,7 @@ class ServiceTimes:
         self._corrections: dict[Hashable, float] = {}
 
     @classmethod
-    def of(cls, points: list[ServicePoint]) -> ServiceTimes:
+    def of(cls, points: Sequence[ServicePoint]) -> ServiceTimes:
         """From runs that were measured."""
         curves: dict[Hashable, dict[int, Seconds]] = {}
         for point in points:

@@ -30,6 +30,15 @@ class Headers(NamedTuple):
     authorization: bytes
 
 
+class Exchange(NamedTuple):
+    """A request that is being answered."""
+
+    scope: Scope
+    receive: Receive
+    send: Send
+    headers: Headers
+
+
 def read_headers(scope: Scope) -> Headers:
     """Read them.
 
@@ -108,6 +117,4 @@ async def send_error(send: Send, error: RequestError) -> None:
     more: tuple[tuple[bytes, bytes], ...] = ()
     if error.retry_after_s is not None:
         more = ((b"retry-after", b"%d" % max(1, round(error.retry_after_s + 0.5))),)
-    await send_bytes(
-        send, msgspec.json.encode({"error": str(error)}), status=error.status, more=more
-    )
+    await send_bytes(send, msgspec.json.encode({"error": str(error)}), status=error.status, more=more)

@@ -14,7 +14,6 @@ A request may carry `timeout` (µs) and `priority` (1 to 3, the lower the more u
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import secrets
 from collections.abc import Awaitable, Callable
@@ -26,11 +25,12 @@ from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Bytes
 from pyrometer.serving.batching.policy import PRIORITIES, USUAL
 from pyrometer.serving.http import answers, pages
-from pyrometer.serving.http.answers import ClientGoneError, Headers, Receive, Scope, Send
-from pyrometer.serving.http.tensors import Answer, Decoded, InferRequest, decode_request, encode_answer
+from pyrometer.serving.http.answers import ClientGoneError, Exchange, Headers, Receive, Scope, Send
+from pyrometer.serving.http.tensors import Answer, Decoded, InferRequest, decode_request, encode_answer, require_outputs
 from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError, Served
 from pyrometer.serving.running.counting import Counting
 from pyrometer.serving.running.program import Program, Rows
+from pyrometer.tuning.shapes.axes import Sizes
 from pyrometer.version import __version__
 
 LARGE_BYTES = 1 << 18
@@ -90,9 +90,9 @@ class Application:
             if self._token is not None and path not in OPEN_PATHS:
                 self._require_token(headers)
             if path == self._infer_path and method == "POST":
-                await self._infer(scope, receive, send, headers, None)
+                await self._infer(Exchange(scope, receive, send, headers), None)
             else:
-                await self._other(path, method, scope, receive, send, headers)
+                await self._other(path, method, Exchange(scope, receive, send, headers))
         except RequestError as error:
             await answers.send_error(send, error)
         except ModelError as error:
@@ -106,11 +106,12 @@ class Application:
         if not secrets.compare_digest(headers.authorization, self._token or b""):
             raise RequestError(401, "token: missing or wrong; send `Authorization: Bearer TOKEN`")
 
-    async def _infer(
-        self, scope: Scope, receive: Receive, send: Send, headers: Headers, version: str | None
-    ) -> None:
+    async def _infer(self, exchange: Exchange, version: str | None) -> None:
+        scope, receive, send, headers = exchange
         if headers.encoding not in {b"", b"identity"}:
-            raise RequestError(415, f"Content-Encoding: got {headers.encoding[:40]!r}; send the body as it is")
+            raise RequestError(
+                415, f"Content-Encoding: got {headers.encoding[:40]!r}; send the body as it is"
+            )
         body = await answers.read_body(headers, receive, self._most_bytes)
         program = self.batcher.versions.get(version or self.batcher.versions.current)
         specs = program.signature.inputs
@@ -118,6 +119,7 @@ class Application:
             decoded = await asyncio.to_thread(decode_request, body, headers.json_length, specs)
         else:
             decoded = decode_request(body, headers.json_length, specs)
+        require_outputs(program.signature.outputs, decoded.request)
         served = await self._answered(scope, program, decoded, version)
         answer = await self._encoded(program, served, decoded.request)
         if answer.json_length is None:
@@ -130,7 +132,8 @@ class Application:
         self, scope: Scope, program: Program, decoded: Decoded, version: str | None
     ) -> Served:
         """Wait for the batch of a request; a client that goes away meanwhile takes it out of the queue."""
-        sizes = bucket = ()
+        sizes: Sizes = ()
+        bucket: Sizes = ()
         if program.shaping is not None:
             names = [spec.name for spec in program.signature.inputs]
             sizes = program.shaping.sizes_of(names, [array.shape for array in decoded.arrays])
@@ -165,12 +168,11 @@ class Application:
             return await asyncio.to_thread(encode_answer, head, outputs, request)
         return encode_answer(head, outputs, request)
 
-    async def _other(
-        self, path: str, method: str, scope: Scope, receive: Receive, send: Send, headers: Headers
-    ) -> None:
+    async def _other(self, path: str, method: str, exchange: Exchange) -> None:
+        send = exchange.send
         parts = path.strip("/").split("/")
         if parts[:2] == ["v2", "models"] and len(parts) > 2:
-            await self._of_model(parts[2:], method, scope, receive, send, headers)
+            await self._of_model(parts[2:], method, exchange)
             return
         if parts[:2] == ["v2", "repository"]:
             await self._of_repository(parts[2:], method, send)
@@ -201,9 +203,8 @@ class Application:
         """Whether requests are accepted."""
         return self.batcher.is_alive and not self.batcher.is_draining
 
-    async def _of_model(
-        self, parts: list[str], method: str, scope: Scope, receive: Receive, send: Send, headers: Headers
-    ) -> None:
+    async def _of_model(self, parts: list[str], method: str, exchange: Exchange) -> None:
+        send = exchange.send
         name, *rest = parts
         if name != self.name:
             raise RequestError(404, f"model {name[:80]}: is not served here; legal is {self.name}")
@@ -215,7 +216,7 @@ class Application:
                 raise RequestError(404, f"version {version[:80]}: is not loaded; legal are {legal}")
         action = "/".join(rest)
         if action == "infer" and method == "POST":
-            await self._infer(scope, receive, send, headers, version)
+            await self._infer(exchange, version)
         elif action == "" and method == "GET":
             await answers.send_json(send, self._metadata(version))
         elif action == "ready" and method == "GET":
@@ -258,7 +259,9 @@ class Application:
                 raise RequestError(409, f"the present version stays: {error}") from error
             await answers.send_json(send, {"name": self.name, "version": version})
         else:
-            raise RequestError(404, "legal are POST index, and POST models/NAME/load where a target can be loaded again")
+            raise RequestError(
+                404, "legal are POST index, and POST models/NAME/load where a target can be loaded again"
+            )
 
 
 GONE = "pyrometer.gone"
@@ -267,10 +270,8 @@ GONE = "pyrometer.gone"
 
 def client_gone(scope: Scope | None) -> None:
     """To be called by the server when a connection is lost."""
-    callback = None if scope is None else scope.get(GONE)
+    callback = None if scope is None else scope.pop(GONE, None)
     if callback is not None:
-        with contextlib.suppress(KeyError):
-            del scope[GONE]
         callback()
 
 

@@ -47,7 +47,9 @@ def openapi(name: str, signature: Signature) -> dict[str, Any]:
     infer = _operation("Run the model", "200")
     infer["requestBody"] = {
         "required": True,
-        "content": {"application/json": {"schema": _request_schema(signature), "example": example(signature)}},
+        "content": {
+            "application/json": {"schema": _request_schema(signature), "example": example(signature)}
+        },
     }
     infer["responses"] |= {
         status: {"description": text, "content": _ERROR} for status, text in _REFUSALS.items()
@@ -77,9 +79,7 @@ _REFUSALS = {
     "503": "The server ends or is not ready",
     "504": "The deadline of the request passed, or the model hangs",
 }
-_ERROR = {
-    "application/json": {"schema": {"type": "object", "properties": {"error": {"type": "string"}}}}
-}
+_ERROR = {"application/json": {"schema": {"type": "object", "properties": {"error": {"type": "string"}}}}}
 
 
 def _operation(summary: str, status: str) -> dict[str, Any]:
@@ -99,7 +99,11 @@ def _request_schema(signature: Signature) -> dict[str, Any]:
         },
     }
     parameters = {
-        "timeout": {"type": "integer", "minimum": 0, "description": "microseconds until the answer is worth nothing"},
+        "timeout": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "microseconds until the answer is worth nothing",
+        },
         "priority": {"enum": [0, 1, 2, 3], "description": "1 goes first, 0 is the usual one"},
         "binary_data_output": {"type": "boolean"},
     }

@@ -89,7 +89,9 @@ def decode_request(body: bytes, json_length: int | None, specs: Sequence[TensorS
     rows = {len(array) for array in arrays}
     if len(rows) > 1:
         told = ", ".join(f"{spec.name} {len(array)}" for spec, array in zip(specs, arrays, strict=True))
-        raise InputError(f"inputs: the first size is that of the batch and must be the same in all; got {told}")
+        raise InputError(
+            f"inputs: the first size is that of the batch and must be the same in all; got {told}"
+        )
     return Decoded(arrays, rows.pop(), request)
 
 
@@ -157,7 +159,7 @@ def _converted(values: Array, spec: TensorSpec) -> Array:
     legal = {"BOOL": "b", "FP": "iuf", "BF": "iuf"}.get(spec.datatype.rstrip("0123456789"), "iu")
     if values.dtype.kind not in legal:
         kind = {"b": "true and false", "iu": "whole numbers"}.get(legal, "numbers")
-        raise InputError(f"{spec.name}: {spec.datatype} takes {kind}; got {values.ravel()[0]!r} or the like")
+        raise InputError(f"{spec.name}: {spec.datatype} takes {kind}; got {values.ravel()[0].item()!r} or the like")
     if spec.dtype is torch.bfloat16:
         return torch.from_numpy(values.astype(np.float32)).to(torch.bfloat16).view(torch.uint16).numpy()
     if legal == "iu":
@@ -177,20 +179,25 @@ class Answer(NamedTuple):
     json_length: int | None
 
 
+def require_outputs(specs: Sequence[TensorSpec], request: InferRequest) -> None:
+    """Refuse a request for outputs that the model does not give, before it costs anything.
+
+    Raises:
+        InputError: it says which there are.
+    """
+    known = [spec.name for spec in specs]
+    unknown = next((one.name for one in request.outputs if one.name not in known), None)
+    if unknown is not None:
+        raise InputError(f"outputs: got {unknown[:80]}; legal are {', '.join(known)}")
+
+
 def encode_answer(
     head: Mapping[str, Any],
     outputs: Sequence[tuple[TensorSpec, Array]],
     request: InferRequest,
 ) -> Answer:
-    """Write an answer with the outputs that were asked for.
-
-    Raises:
-        InputError: an output was asked for that the model does not give.
-    """
+    """Write an answer with the outputs that were asked for, all by default."""
     asked = {one.name: one for one in request.outputs}
-    known = {spec.name for spec, _ in outputs}
-    if not asked.keys() <= known:
-        raise InputError(f"outputs: got {', '.join(asked)[:200]}; legal are {', '.join(sorted(known))}")
     blobs: list[bytes] = []
     told: list[dict[str, Any]] = []
     for spec, array in outputs:
@@ -214,4 +221,4 @@ def _wants_bytes(asked: RequestedOutput | None, request: InferRequest) -> bool:
 
 def _plain(array: Array, spec: TensorSpec) -> list[Any]:
     values = spec.to_torch(array).float().numpy() if spec.dtype is torch.bfloat16 else array
-    return values.ravel().tolist()  # type: ignore[no-any-return]
+    return values.ravel().tolist()

@@ -16,7 +16,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -35,6 +35,8 @@ BLOCK = 64
 """Gaps that stay together where a record is shuffled, so that bursts stay bursts."""
 Shape = tuple[int, ...]
 Generator = np.random.Generator
+Times = np.ndarray[Any, np.dtype[np.float64]]
+L = TypeVar("L", bound=msgspec.Struct)
 
 
 class Arrival(NamedTuple):
@@ -77,7 +79,9 @@ def read_arrivals(text: str, shapes: Sequence[tuple[Shape, ...]] = ()) -> Arriva
     if colon and kind in _RULES:
         rate, size, span_s = _parsed(text, rest)
         times = _RULES[kind]
-        return Arrivals(text, lambda random, _: _with_shapes(times(rate, size, span_s, random), shapes, random))
+        return Arrivals(
+            text, lambda random, _: _with_shapes(times(rate, size, span_s, random).tolist(), shapes, random)
+        )
     path = Path(text)
     if path.suffix == ".csv":
         return recorded(_from_csv(path), text)
@@ -96,19 +100,21 @@ def _parsed(text: str, rest: str) -> tuple[float, int, Seconds]:
     except ValueError:
         found = (0.0, 0)
     if not (0 < found[0] <= 1e6 and found[1] >= 1):
-        raise InputError(f"--plan {text}: legal is a rate per second above 0, such as poisson:200 or bursts:200,20")
+        raise InputError(
+            f"--plan {text}: legal is a rate per second above 0, such as poisson:200 or bursts:200,20"
+        )
     return *found, parse_duration(span) if span else SPAN_S
 
 
-def _poisson(rate: float, _size: int, span_s: Seconds, random: Generator) -> np.ndarray:  # type: ignore[type-arg]
+def _poisson(rate: float, _size: int, span_s: Seconds, random: Generator) -> Times:
     return np.sort(random.uniform(0.0, span_s, min(random.poisson(rate * span_s), MOST)))
 
 
-def _bursts(rate: float, size: int, span_s: Seconds, random: Generator) -> np.ndarray:  # type: ignore[type-arg]
+def _bursts(rate: float, size: int, span_s: Seconds, random: Generator) -> Times:
     return np.repeat(_poisson(rate / size, size, span_s, random), size)
 
 
-def _diurnal(rate: float, size: int, span_s: Seconds, random: Generator) -> np.ndarray:  # type: ignore[type-arg]
+def _diurnal(rate: float, size: int, span_s: Seconds, random: Generator) -> Times:
     times = _poisson(1.9 * rate, size, span_s, random)
     share = (1.0 - 0.9 * np.cos(2 * np.pi * times / span_s)) / 1.9
     return times[random.uniform(size=len(times)) < share]
@@ -117,12 +123,15 @@ def _diurnal(rate: float, size: int, span_s: Seconds, random: Generator) -> np.n
 _RULES = {"poisson": _poisson, "bursts": _bursts, "diurnal": _diurnal}
 
 
-def _with_shapes(times: Sequence[float], shapes: Sequence[tuple[Shape, ...]], random: Generator) -> list[Arrival]:
+def _with_shapes(
+    times: Sequence[float], shapes: Sequence[tuple[Shape, ...]], random: Generator
+) -> list[Arrival]:
     if not shapes:
         return [Arrival(float(at_s)) for at_s in times]
     chosen = random.integers(len(shapes), size=len(times))
     return [
-        Arrival(float(at_s), shapes[place], _rows(shapes[place])) for at_s, place in zip(times, chosen, strict=True)
+        Arrival(float(at_s), shapes[place], _rows(shapes[place]))
+        for at_s, place in zip(times, chosen, strict=True)
     ]
 
 
@@ -151,7 +160,7 @@ def _from_csv(path: Path) -> list[Arrival]:
     found: list[Arrival] = []
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            for number, row in enumerate(csv.DictReader(file), 2):
+            for row in csv.DictReader(file):
                 shapes = _shapes(row.get("shape") or "")
                 found.append(Arrival(float(row["at_s"]), shapes, int(row.get("rows") or _rows(shapes))))
                 if len(found) == MOST:
@@ -185,7 +194,9 @@ def _from_monitor(text: str, path: Path) -> Arrivals:
     folder = path if path.is_dir() else path.parent
     for file in sorted(folder.glob("ticks-*.jsonl*")):
         for tick in _lines(file, Tick):
-            count = sum(calls.num_ended + calls.num_failed for name, calls in tick.calls.items() if name == "infer")
+            count = sum(
+                calls.num_ended + calls.num_failed for name, calls in tick.calls.items() if name == "infer"
+            )
             if count:
                 spans.append((tick.at_s - tick.span_s, tick.span_s, count))
     if not spans:
@@ -208,7 +219,7 @@ def _from_monitor(text: str, path: Path) -> Arrivals:
     return Arrivals(text, draw)
 
 
-def _lines(path: Path, kind: type[msgspec.Struct]) -> Iterator[msgspec.Struct]:  # type: ignore[misc]
+def _lines(path: Path, kind: type[L]) -> Iterator[L]:
     """The lines of a file that are whole; a crash may have cut the last."""
     decoder = msgspec.json.Decoder(kind)
     try:

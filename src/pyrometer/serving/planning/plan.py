@@ -11,7 +11,7 @@ import numpy as np
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import ServicePoint, ServiceTimes
+from pyrometer.serving.batching.service_times import ServicePoint
 from pyrometer.serving.batching.waiting import Batch
 from pyrometer.serving.planning.arrivals import Arrival, Arrivals
 from pyrometer.serving.planning.replay import Replayed, ServiceDraws, Shaped, replay
@@ -83,7 +83,7 @@ def plan(model: Model, arrivals: Arrivals, own: BatchPolicy, *, seed: int = 0) -
     course = arrivals.draw(np.random.default_rng(seed), 0)
     replays = min(REPLAYS, max(LEAST_REPLAYS, REQUESTS // max(len(course), 1)))
     found = [
-        evaluate(model, arrivals, policy, name, shapes, seed=seed, replays=replays)
+        evaluate(model, arrivals, policy, name=name, shapes=shapes, seed=seed, replays=replays)
         for name, policy, shapes in _candidates(own, model.shaping)
     ]
     best = _best(found)
@@ -103,9 +103,9 @@ def evaluate(
     model: Model,
     arrivals: Arrivals,
     policy: BatchPolicy,
+    *,
     name: str,
     shapes: str,
-    *,
     seed: int = 0,
     replays: int = REPLAYS,
 ) -> PolicyPlan:
@@ -113,9 +113,8 @@ def evaluate(
     random = np.random.default_rng(seed)
     shaped = _shaped(model, shapes)
     draws = ServiceDraws(model.points, model.row_edges)
-    times = ServiceTimes.of(list(model.points))
     runs = [
-        replay(arrivals.draw(random, number), policy, shaped, draws, times, random, model.handoff_s)
+        replay(arrivals.draw(random, number), policy, shaped, draws, random, handoff_s=model.handoff_s)
         for number in range(replays)
     ]
     busy = float(np.median([run.busy_s / max(run.span_s, 1e-9) for run in runs]))

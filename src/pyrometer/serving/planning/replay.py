@@ -58,6 +58,7 @@ class ServiceDraws:
             taken = np.sort(np.array(point.samples_s, np.float64))
             self._samples.setdefault(point.bucket, []).append((point.rows, taken))
         self._row_edges = row_edges
+        self.times = ServiceTimes.of(points)
 
     def draw(self, bucket: str, rows: int, random: Generator) -> Seconds:
         """One run of a batch."""
@@ -86,12 +87,12 @@ def replay(
     policy: BatchPolicy,
     shaped: Shaped,
     draws: ServiceDraws,
-    times: ServiceTimes,
     random: Generator,
+    *,
     handoff_s: Seconds = 0.0,
 ) -> Replayed:
     """Let requests arrive, and see how long each waits for its answer."""
-    queue = BatchQueue(policy, lambda bucket, rows: times.expected(str(bucket), rows) + handoff_s)
+    queue = BatchQueue(policy, lambda bucket, rows: draws.times.expected(bucket, rows) + handoff_s)
     latencies: list[Seconds] = []
     refused = batches = rows = at = 0
     real = padded = busy_s = now_s = free_s = 0.0

@@ -33,13 +33,19 @@ class Counting:
     """Counts batches and requests; every series has a bounded number of labels."""
 
     def __init__(self, monitor: Monitor) -> None:
-        self._batches = monitor.counter("serve_batches", "Batches, by why they were closed", ["reason", "version"])
-        self._answers = monitor.counter("serve_answers", "Requests that a batch has answered", ["version"])
-        self._failures = monitor.counter("serve_failures", "Requests that the model failed on", ["version"])
-        self._nonfinite = monitor.counter("serve_nonfinite", "Requests answered with NaN or infinities", ["version"])
+        self._batches = monitor.counter(
+            "serve_batches", "Batches, by why they were closed", ["reason", "served_version"]
+        )
+        self._answers = monitor.counter("serve_answers", "Requests that a batch has answered", ["served_version"])
+        self._failures = monitor.counter("serve_failures", "Requests that the model failed on", ["served_version"])
+        self._nonfinite = monitor.counter(
+            "serve_nonfinite", "Requests answered with NaN or infinities", ["served_version"]
+        )
         self._refused = monitor.counter("serve_refused", "Requests that cost the model nothing", ["why"])
         self._rows = monitor.histogram("serve_batch_rows", "Rows of a batch")
-        self._took = monitor.histogram("serve_batch_seconds", "Time of a batch in the model", ["bucket", "version"])
+        self._took = monitor.histogram(
+            "serve_batch_seconds", "Time of a batch in the model", ["bucket", "served_version"]
+        )
         self._waited = monitor.histogram("serve_queue_seconds", "Time of a request in the queue")
         self._waiting = monitor.gauge("serve_waiting_rows", "Rows in the queue")
         self._real = monitor.counter("serve_elements", "Elements computed, as far as sizes vary", ["kind"])

@@ -50,9 +50,9 @@ class Program:
         session: InferenceSession,
         signature: Signature,
         positions: dict[str, int],
+        *,
         worker: Worker,
         shaping: Shaping | None = None,
-        *,
         is_fixed: bool = False,
     ) -> None:
         self.version = version
@@ -142,7 +142,9 @@ class Program:
         for one in requests:
             own = [leaf.narrow(0, at, one.rows) for leaf in leaves]
             at += one.rows
-            answers.append([to_numpy(leaf) for leaf in self.shaping.cut(own, self.signature.leaves, one.sizes)])
+            answers.append(
+                [to_numpy(leaf) for leaf in self.shaping.cut(own, self.signature.leaves, one.sizes)]
+            )
         return answers
 
 

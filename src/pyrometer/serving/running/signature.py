@@ -83,7 +83,9 @@ class Signature(NamedTuple):
     call: Arguments
     leaves: tuple[int, ...] = ()
 
-    def arguments(self, values: dict[str, torch.Tensor], positions: dict[str, int]) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(
+        self, values: dict[str, torch.Tensor], positions: dict[str, int]
+    ) -> tuple[list[Any], dict[str, Any]]:
         """A call of the model with these inputs."""
         args, kwargs = list(self.call.args), dict(self.call.kwargs)
         for name, value in values.items():
@@ -119,9 +121,13 @@ def inputs_of(model: nn.Module, call: Arguments, varying: dict[str, set[int]]) -
         for name, value in _named(model, call)
         if isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] == rows
     ]
-    nested = next((name for name, value in _named(model, call) if isinstance(value, (list, tuple, dict))), None)
+    nested = next(
+        (name for name, value in _named(model, call) if isinstance(value, (list, tuple, dict))), None
+    )
     if nested is not None:
-        raise InputError(f"input {nested!r}: is nested; a served model takes tensors as arguments of their own")
+        raise InputError(
+            f"input {nested!r}: is nested; a served model takes tensors as arguments of their own"
+        )
     return tuple(found)
 
 
@@ -174,7 +180,10 @@ def _output_name(path: Sequence[Any]) -> str:
 
 def _named(model: nn.Module, call: Arguments) -> list[tuple[str, Any]]:
     names = list(parameters_of(model) or {})
-    positional = [(names[place] if place < len(names) else f"input_{place}", value) for place, value in enumerate(call.args)]
+    positional = [
+        (names[place] if place < len(names) else f"input_{place}", value)
+        for place, value in enumerate(call.args)
+    ]
     return [*positional, *call.kwargs.items()]
 
 

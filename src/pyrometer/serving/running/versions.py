@@ -53,7 +53,9 @@ class Versions:
             InputError: its inputs are others, or a canary is under way.
         """
         if self._choose is not None:
-            raise InputError(f"version {program.version}: a canary is under way; end it before the next version")
+            raise InputError(
+                f"version {program.version}: a canary is under way; end it before the next version"
+            )
         self.add(program)
         before, self.current = self.current, program.version
         gone = [name for name in self._programs if name not in {before, self.current, self.shadow}]
@@ -79,6 +81,4 @@ class Versions:
 
 
 def _told(program: Program) -> str:
-    return ", ".join(
-        f"{spec.name} {spec.datatype}{list(spec.dims)}" for spec in program.signature.inputs
-    )
+    return ", ".join(f"{spec.name} {spec.datatype}{list(spec.dims)}" for spec in program.signature.inputs)

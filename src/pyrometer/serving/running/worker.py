@@ -35,7 +35,9 @@ class Worker:
     """
 
     def __init__(self, threads: int | None = None, on_start: Callable[[], None] = lambda: None) -> None:
-        self._work: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Done], None]] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Done], None]] | None] = (
+            queue.SimpleQueue()
+        )
         self._threads = threads
         self._on_start = on_start
         self._thread = threading.Thread(target=self._run, name="pyrometer-model", daemon=True)

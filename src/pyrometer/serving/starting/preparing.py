@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
@@ -67,13 +68,22 @@ class Prepared:
 
 
 @contextlib.contextmanager
-def prepared_or_closed(stack: contextlib.ExitStack):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def prepared_or_closed(stack: contextlib.ExitStack) -> Iterator[None]:
     """Close what was opened if preparing fails."""
     try:
         yield
     except BaseException:
         stack.close()
         raise
+
+
+class Opened(NamedTuple):
+    """A version whose models are open: as the user wrote it, and as it is served."""
+
+    loaded: Loaded
+    plain: InferenceSession
+    tuned: InferenceSession
+    stack: contextlib.ExitStack
 
 
 class Preparing:
@@ -91,7 +101,13 @@ class Preparing:
         self.say = say
 
     def prepare(
-        self, source: Source, version: str, worker: Worker, *, anew: bool = False, most_rows: int | None = None
+        self,
+        source: Source,
+        version: str,
+        worker: Worker,
+        *,
+        anew: bool = False,
+        most_rows: int | None = None,
     ) -> Prepared:
         """Do all of it.
 
@@ -109,27 +125,18 @@ class Preparing:
         loaded = load(source, anew=anew)
         stack = contextlib.ExitStack()
         with prepared_or_closed(stack):
-            plain, tuned = self._opened(loaded, stack)
-            return worker.call(lambda: self._inside(loaded, plain, tuned, version, stack, worker, most_rows))  # type: ignore[no-any-return]
+            opened = self._opened(loaded, stack)
+            prepared: Prepared = worker.call(lambda: self._inside(opened, version, worker, most_rows))
+            return prepared
 
-    def _opened(
-        self, loaded: Loaded, stack: contextlib.ExitStack
-    ) -> tuple[InferenceSession, InferenceSession]:
+    def _opened(self, loaded: Loaded, stack: contextlib.ExitStack) -> Opened:
         plain = stack.enter_context(loaded.plain.open())
         tuned = plain if loaded.tuned is loaded.plain else stack.enter_context(loaded.tuned.open())
-        return plain, tuned
+        return Opened(loaded, plain, tuned, stack)
 
-    def _inside(
-        self,
-        loaded: Loaded,
-        plain: InferenceSession,
-        tuned: InferenceSession,
-        version: str,
-        stack: contextlib.ExitStack,
-        worker: Worker,
-        most_rows: int | None,
-    ) -> Prepared:
+    def _inside(self, opened: Opened, version: str, worker: Worker, most_rows: int | None) -> Prepared:
         """What runs in the thread of the model, since compiled code and threads belong to it."""
+        loaded, plain, tuned, stack = opened
         settings = self._settings
         notes: list[str] = []
         recipe = loaded.recipe
@@ -162,7 +169,9 @@ class Preparing:
         numerics = prove(program, plain, fix_class, tolerance, most_rows)
         self.say("warming")
         points = measure(program, most_rows, settings.budget_s)
-        return Prepared(program, most_rows, limited_by, points, numerics, recipe, torch.get_num_threads(), notes, stack)
+        return Prepared(
+            program, most_rows, limited_by, points, numerics, recipe, torch.get_num_threads(), notes, stack
+        )
 
     def _described(
         self, loaded: Loaded, session: InferenceSession, version: str, worker: Worker, shaping: Shaping | None
@@ -194,8 +203,8 @@ class Preparing:
             session,
             Signature(inputs, signature_outputs, call, leaves),
             positions,
-            worker,
-            shaping,
+            worker=worker,
+            shaping=shaping,
             is_fixed=is_fixed,
         )
 

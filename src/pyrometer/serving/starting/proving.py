@@ -137,11 +137,13 @@ def _alone(program: Program, plain: InferenceSession, one: Rows) -> list[torch.T
     Raises:
         UserProgramError: it fails on inputs that it should take.
     """
-    alone = Program("plain", plain, program.signature, program.positions, program.worker)
+    alone = Program("plain", plain, program.signature, program.positions, worker=program.worker)
     try:
         [outputs] = alone.run([one])
     except UserProgramError:
         raise
     except Exception as error:
-        raise UserProgramError(f"the model, on a request like its example inputs, raised {described(error)}") from error
+        raise UserProgramError(
+            f"the model, on a request like its example inputs, raised {described(error)}"
+        ) from error
     return [spec.to_torch(array) for spec, array in zip(program.signature.outputs, outputs, strict=True)]

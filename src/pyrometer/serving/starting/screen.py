@@ -31,9 +31,13 @@ def _lines(deployment: Deployment) -> Iterator[str]:
     if first.program.shaping is not None:
         yield f"  buckets  {_buckets(first.program.shaping)}"
     queue = f"{deployment.policy.most_waiting} rows, then 429"
-    close = "as soon as the model is free" if settings.flush_idle else f"after {format_seconds(settings.wait_s)}"
+    close = (
+        "as soon as the model is free" if settings.flush_idle else f"after {format_seconds(settings.wait_s)}"
+    )
     yield f"  queue    {queue}; a batch is closed {close}"
-    limits = f"bodies up to {format_bytes(settings.most_body_bytes)}, {format_seconds(settings.hang_s)} per batch"
+    limits = (
+        f"bodies up to {format_bytes(settings.most_body_bytes)}, {format_seconds(settings.hang_s)} per batch"
+    )
     yield f"  limits   {limits}"
     yield f"  threads  {first.threads} for the model, one for requests"
     if deployment.beside is not None:
@@ -41,7 +45,7 @@ def _lines(deployment: Deployment) -> Iterator[str]:
     for note in first.notes:
         yield f"  note     {note}"
     yield f"  look at  {deployment.url}/docs  /metrics  /v2/models/{deployment.name}/stats"
-    yield f"  end      Ctrl-C or SIGTERM; SIGHUP loads the target anew"
+    yield "  end      Ctrl-C or SIGTERM; SIGHUP loads the target anew"
     yield ""
     yield curl(deployment.name, deployment.url, signature) + (
         ' -H "Authorization: Bearer $PYROMETER_SERVE_TOKEN"' if deployment.token else ""
