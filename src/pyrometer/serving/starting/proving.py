@@ -37,9 +37,10 @@ def prove(
     Raises:
         InputError: the numbers are others than they may be.
     """
-    cases = [*_cases(program, plain, most_rows)]
-    if program.shaping is not None:
-        cases += [_bucket_case(program, plain, program.shaping, bucket) for bucket in program.shaping.edges()]
+    cases: list[CaseError] = []
+    if program.shaping is not None:  # first: how outputs are cut back is learned here
+        cases = [_bucket_case(program, plain, program.shaping, bucket) for bucket in program.shaping.edges()]
+    cases += _cases(program, plain, most_rows)
     found = judge(cases, fix_class, Limits(tolerance=tolerance))
     if found.refused is not None:
         raise InputError(
@@ -100,7 +101,7 @@ def _shaped(program: Program, one: Rows) -> Rows:
 
 
 def _bucket_case(program: Program, plain: InferenceSession, shaping: Shaping, bucket: Sizes) -> CaseError:
-    """A request that is shorter than its bucket beside one that fills it; how outputs are cut back is learned here."""
+    """A request that is shorter than its bucket beside one that fills it."""
     shorter = tuple(max(1, edge - max(1, edge // 4)) for edge in bucket)
     call = shaping.resized(program.signature.call, shorter)
     pair = (call.args, call.kwargs)
