@@ -42,6 +42,7 @@ class Api(litserve.LitAPI):  # type: ignore[misc]
 
 
 if __name__ == "__main__":
+    litserve.server._MCP_AVAILABLE = False  # noqa: SLF001 - it does not run with mcp 2, and is not what is measured
     server = litserve.LitServer(Api(max_batch_size=BATCH, batch_timeout=WAIT_S), accelerator="cpu")
     server.run(
         host="127.0.0.1", port=int(sys.argv[1]), log_level="error", generate_client_file=False, access_log=False
