@@ -25,6 +25,7 @@ PUBLIC = [
     "compare_runs",
     "Recipe",
     "Router",
+    "serve",
     "lever",
     "load_recipe",
     "tune",

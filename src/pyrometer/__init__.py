@@ -76,6 +76,7 @@ Tuning
 
 Production
   Monitor(model=…)                         watches calls in half a microsecond each; figures, exports, alarms
+  serve(model, inputs)                     pyrometer serve: a model behind HTTP, with dynamic batching
   Router(weights)                          which version answers a unit or batch: by a keyed hash, or by chance
 
 Data and numbers
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding as Finding
     from pyrometer.rules.settings import RuleSettings as RuleSettings
     from pyrometer.rules.settings import load_rule_settings as load_rule_settings
+    from pyrometer.serving.serve import serve as serve
     from pyrometer.trace.analysis.registry import analyses as analyses
     from pyrometer.trace.analysis.registry import analyze as analyze
     from pyrometer.trace.capture.attach import attach as attach
@@ -270,6 +272,7 @@ _HOMES = {
     "record_snapshot": "pyrometer.memory.snapshots.recording",
     "record_trace": "pyrometer.trace.capture.workload",
     "report_snapshot": "pyrometer.memory.snapshots.build",
+    "serve": "pyrometer.serving.serve",
     "span": "pyrometer.trace.span",
     "trace_script": "pyrometer.trace.capture.script",
     "track_memory": "pyrometer.memory.tracking",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import socket
 from collections.abc import Callable
 
 import uvicorn
 
-from pyrometer.dashboard.access import is_loopback, names_of
+from pyrometer.dashboard.access import names_of
 from pyrometer.dashboard.app import make_app
-from pyrometer.errors import InputError, UsageError
+from pyrometer.errors import UsageError
+from pyrometer.listening import bound_socket, is_loopback, url_of
 from pyrometer.quantity import Seconds
 from pyrometer.store.place import Location
 
@@ -43,7 +43,7 @@ class Dashboard:
                 f"--host {host}: other machines could reach the dashboard, over plain HTTP; "
                 "reach this one by ssh -L, or add --allow-remote"
             )
-        self._socket = _bound(host, port)
+        self._socket = bound_socket(host, port)
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         app = make_app(
             location, token=self.token, names=names_of(host), is_ending=lambda: self._server.should_exit
@@ -64,9 +64,7 @@ class Dashboard:
     @property
     def url(self) -> str:
         """What to open; the token in it lets a browser in."""
-        host, port = self._socket.getsockname()[:2]
-        shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-        return f"http://{shown}:{port}/?token={self.token}"
+        return f"{url_of(self._socket)}/?token={self.token}"
 
     def serve(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
         """Answer until Ctrl-C or `stop`.
@@ -82,22 +80,3 @@ class Dashboard:
     def stop(self) -> None:
         """Let `serve` return soon; may be called from another thread."""
         self._server.should_exit = True
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise InputError(
-            f"--host {host}: {error.strerror}; legal is an address of this machine, such as 127.0.0.1"
-        ) from error
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-    except OSError as error:
-        made.close()
-        raise InputError(
-            f"{host}:{port}: {error.strerror}; pass another --port, or 0 for any that is free"
-        ) from error
-    return made
