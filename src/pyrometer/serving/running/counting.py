@@ -36,8 +36,12 @@ class Counting:
         self._batches = monitor.counter(
             "serve_batches", "Batches, by why they were closed", ["reason", "served_version"]
         )
-        self._answers = monitor.counter("serve_answers", "Requests that a batch has answered", ["served_version"])
-        self._failures = monitor.counter("serve_failures", "Requests that the model failed on", ["served_version"])
+        self._answers = monitor.counter(
+            "serve_answers", "Requests that a batch has answered", ["served_version"]
+        )
+        self._failures = monitor.counter(
+            "serve_failures", "Requests that the model failed on", ["served_version"]
+        )
         self._nonfinite = monitor.counter(
             "serve_nonfinite", "Requests answered with NaN or infinities", ["served_version"]
         )
