@@ -3,7 +3,8 @@
     make demo-canary          # python examples/canary.py
 
 Starts `pyrometer serve` with a model and a version of it that computes more than it should, sends requests, and watches the rollout:
-1 % of the batches, then 5 %, then 20 %, as far as the tests let it. The store, and so the rollout, is in a folder of its own.
+5 % of the batches, then 20 %, as far as the tests let it. It is compared with a second copy of the old version that is asked as
+rarely, since a model that is asked rarely is slow to answer, whatever it computes. The store, and so the rollout, is in a folder of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -25,12 +27,13 @@ from torch import nn
 import pyrometer as pm
 
 SENDERS = 8
-LONGEST_S = 100
+LONGEST_S = 90
+STAGES = "5%,20%,50%,100%"
 THRESHOLDS = ("p50=2ms", "p95=4ms")
 
 
 class Perception(nn.Module):
-    """A small network; an `extra` layer is what the new version computes for nothing."""
+    """A small network; `extra` layers are what the new version computes for nothing."""
 
     def __init__(self, extra: int = 0) -> None:
         super().__init__()
@@ -48,7 +51,7 @@ def old() -> pm.Inference:
 
 
 def new() -> pm.Inference:
-    return pm.Inference(Perception(extra=1).eval(), torch.randn(1, 256))
+    return pm.Inference(Perception(extra=8).eval(), torch.randn(1, 256))
 
 
 def pyrometer(folder: Path, *words: str, **given: Any) -> subprocess.Popen[str]:
@@ -70,15 +73,35 @@ def send(url: str, stop: threading.Event, sent: list[int]) -> None:
     body = json.dumps({"inputs": [row]}).encode()
     request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
     while not stop.is_set():
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            answer.read()
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                answer.read()
+        except urllib.error.URLError:
+            if stop.is_set():  # the server ends, too
+                return
+            raise
         sent.append(1)
 
 
 def main() -> int:
     here, folder = Path(__file__).resolve(), Path(tempfile.mkdtemp(prefix="canary-"))
     thresholds = [word for one in THRESHOLDS for word in ("--threshold", one)]
-    start = ("rollout", "start", "perception", "--old", "1", "--new", "2", "--min-time", "3s", *thresholds)
+    start = (
+        "rollout",
+        "start",
+        "perception",
+        "--old",
+        "1",
+        "--new",
+        "2",
+        "--control",
+        "1b",
+        "--stages",
+        STAGES,
+        "--min-time",
+        "3s",
+        *thresholds,
+    )
     if pyrometer(folder, *start, stdout=subprocess.DEVNULL).wait() != 0:
         return 2
     server = pyrometer(

@@ -150,6 +150,25 @@ def test_processes_that_see_the_same_units_share_them_out(ledger, clock):
     assert sum(one.num for one in totals(ledger)) == 300
 
 
+@pytest.mark.parametrize(("share", "rest"), [(0.1, 0.8), (0.5, 0.0)])
+def test_a_second_copy_of_the_old_version_is_what_the_new_one_is_compared_with(ledger, clock, share, rest):
+    start_rollout(ledger, make_plan(stages=[share, 1.0], control="v1b"), "me", clock)
+    agent = Agent(ledger, "perception", rng=random.Random(1), clock=clock)
+    assert agent.router.weights == pytest.approx({"v1": rest, "v2": share, "v1b": share})
+    for _ in range(5000):
+        route = agent.route()
+        agent.observe(route, {"v1": 0.010, "v1b": 0.017, "v2": 0.017}[route.arm])  # cold ones are slow
+    agent.tick()
+    new, old = totals(ledger)
+    assert 0.84 * 5000 * share < min(new.num, old.num) <= max(new.num, old.num) < 1.16 * 5000 * share
+    found = look(ledger, "perception", clock).judged
+    assert [test.outcome for test in found.tests if test.metric == "latency"] == ["safe"]
+    assert found.mismatch_e_value < 1
+    command(ledger, "perception", "abort", "me", clock=clock)
+    agent.tick()
+    assert {agent.route().arm for _ in range(100)} == {"v1"}
+
+
 def test_a_shadow_is_counted_as_the_new_version_and_never_answers(ledger, clock):
     start_rollout(ledger, make_plan(stages=[0.5, 1.0]), "me", clock)
     agent = Agent(ledger, "perception", shadow=True, rng=random.Random(1), clock=clock)

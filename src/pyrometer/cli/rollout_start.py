@@ -40,6 +40,11 @@ from pyrometer.settings import parse_duration, parse_share
     help="Who is assigned by chance; replicas are not.  [default: batch]",
 )
 @click.option(
+    "--control",
+    metavar="VERSION",
+    help="Name of a second copy of the old version, as rarely asked as the new one, to compare with.",
+)
+@click.option(
     "--lever",
     "levers",
     multiple=True,
@@ -97,6 +102,7 @@ def _plan(name: str, table: dict[str, Any], given: dict[str, Any]) -> Any:
     thresholds = dict(_threshold(text) for text in given["thresholds"])
     fields = {
         "old": given["old"], "new": given["new"], "assignment": given["assign"],
+        "control": given["control"],
         "stages": [parse_share(part) for part in given["stages"].split(",")] if given["stages"] else None,
         "gates": [parse_share(part) for part in given["gates"]] or None,
         "min_s": parse_duration(given["min_time"]) if given["min_time"] else None,

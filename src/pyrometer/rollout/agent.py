@@ -30,6 +30,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.rollout.counts import COMPARED, DISAGREED, ERRORS, LATENCY, NOT_FINITE, OUT_OF_MEMORY, Counts
 from pyrometer.rollout.ledger import Ledger
 from pyrometer.rollout.observed import NEW, OLD, Reported
+from pyrometer.rollout.plan import Plan
 from pyrometer.rollout.router import Route, Router, UnitId
 from pyrometer.rollout.state import State
 
@@ -78,7 +79,7 @@ class Agent:
         self.reporter = f"{platform.node()[:60]}:{os.getpid()}:{secrets.token_hex(4)}"
         state = require(ledger, name)
         self.router = Router(
-            {state.plan.old: 1.0, state.plan.new: 0.0},
+            _weights(state.plan, 0.0),
             key=state.plan.key or name,
             sticky=state.plan.assignment == "unit",
             shadow=shadow,
@@ -165,9 +166,11 @@ class Agent:
         attempt, epoch = divmod(route.epoch, _EPOCHS)
         if attempt != self._state.attempt:  # uncounted ones have none
             return
-        arm = route.shadow or route.arm
-        side = self._replica or (OLD if arm == self._state.plan.old else NEW)
-        block = int(self._wall() // self._state.plan.block_s) if self._replica is not None else 0
+        plan, arm = self._state.plan, route.shadow or route.arm
+        if plan.control and arm == plan.old:
+            return
+        side = self._replica or (NEW if arm == plan.new else OLD)
+        block = int(self._wall() // plan.block_s) if self._replica is not None else 0
         happened = [ERRORS] * failed + [NOT_FINITE] * (not finite) + [OUT_OF_MEMORY] * out_of_memory
         if agrees is not None:
             happened += [COMPARED] + [DISAGREED] * (not agrees)
@@ -221,7 +224,7 @@ class Agent:
         self._state = state
         share = state.share
         epoch = state.attempt * _EPOCHS + state.epoch
-        self.router.update({state.plan.old: 1 - share, state.plan.new: share}, epoch=epoch)
+        self.router.update(_weights(state.plan, share), epoch=epoch)
 
     def _forget_old_blocks(self) -> None:
         """Blocks that have passed and were sent are needed no more."""
@@ -231,6 +234,12 @@ class Agent:
         with self._lock:
             for key in [key for key in self._tallies if key[2] < now - 1 and key not in self._changed]:
                 del self._tallies[key]
+
+
+def _weights(plan: Plan, share: float) -> dict[str, float]:
+    control = plan.control_share(share)
+    weights = {plan.old: 1 - share - control, plan.new: share}
+    return weights | {plan.control: control} if plan.control else weights
 
 
 class _Tally:

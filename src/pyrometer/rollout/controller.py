@@ -76,7 +76,8 @@ def judge_now(ledger: Ledger, state: State) -> tuple[Judgement, int]:
     """What the judge says of all that was counted, and how many calm blocks there are."""
     reports = ledger.reports(state.plan.name, state.attempt)
     replicas = not state.plan.is_randomised
-    seen = observed(state.shares, reports, keep_reports=replicas)
+    shares = [state.plan.tested_share(share) for share in state.shares]
+    seen = observed(shares, reports, keep_reports=replicas)
     judged = judge(state.plan, seen, next_share=state.next_share)
     return judged, calm_blocks(state.plan, reports) if replicas else 0
 

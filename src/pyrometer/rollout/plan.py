@@ -77,6 +77,13 @@ class Plan(Record, frozen=True, kw_only=True):
     ] = 60.0
     alpha: Annotated[float, doc("chance that a version like the old one is ever rolled back")] = 0.05
     metrics: list[Metric] = []
+    control: Annotated[
+        str,
+        doc(
+            "name of a second copy of the old version that gets as much as the new one and is what it is compared with: whatever "
+            "answers rarely is slow to answer, since caches and threads are cold; empty compares with all of the old version"
+        ),
+    ] = ""
     assignment: Annotated[
         Assignment, doc("who is assigned by chance; replicas and groups of devices are not")
     ] = "batch"
@@ -91,6 +98,7 @@ class Plan(Record, frozen=True, kw_only=True):
         shares = bool(stages) and rising and stages[0] > 0 and stages[-1] == 1
         _require(bool(self.name) and self.name.isprintable() and len(self.name) <= 120, where, repr(self.name)[:130], "a name of 1 to 120 printable characters")  # fmt: skip
         _require(self.old != self.new and bool(self.old) and bool(self.new), where, f"old={self.old!r}, new={self.new!r}", "two different versions")  # fmt: skip
+        _require(self.control not in {self.old, self.new} and not (self.control and self.assignment == "replicas"), where, f"control={self.control!r}", "the name of a second copy of the old version, where chance assigns")  # fmt: skip
         _require(shares, where, f"stages={stages}", "rising shares above 0 that end in 1, such as 0.01, 0.05, 0.2, 0.5, 1")  # fmt: skip
         _require(set(self.gates) <= set(stages), where, f"gates={self.gates}", f"some of the stages, {stages}")  # fmt: skip
         _require(0 < self.alpha < 0.5, where, f"alpha={self.alpha:g}", "above 0 and below 0.5, such as 0.05")
@@ -99,6 +107,20 @@ class Plan(Record, frozen=True, kw_only=True):
         _require(self.block_s > 0 and self.lease_s > 0 and self.max_failures > 0, where, f"block_s={self.block_s:g}, lease_s={self.lease_s:g}, max_failures={self.max_failures}", "above 0")  # fmt: skip
         names = [metric.name for metric in self.metrics]
         _require(bool(names) and len(set(names)) == len(names), where, f"metrics={names}", "one or more metrics, each with a name of its own")  # fmt: skip
+
+    def control_share(self, share: float) -> float:
+        """What the second copy of the old version gets beside a share of the new one."""
+        return min(share, 1 - share) if self.control else 0.0
+
+    def tested_share(self, share: float) -> float:
+        """Of the new version among what is compared.
+
+        >>> plan = Plan(name="p", old="v1", new="v2", control="v1b", metrics=default_metrics())
+        >>> plan.control_share(0.2), plan.tested_share(0.01), plan.tested_share(0.0)
+        (0.2, 0.5, 0.0)
+        """
+        beside = self.control_share(share) if self.control else 1 - share
+        return share / (share + beside) if share else 0.0
 
     @property
     def is_randomised(self) -> bool:

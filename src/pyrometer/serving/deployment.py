@@ -42,6 +42,11 @@ class Candidate(NamedTuple):
     is_shadow: bool = False
     agent: Agent | None = None
 
+    @property
+    def control(self) -> str:
+        """A second copy of the first version, as cold as the candidate is; empty for none."""
+        return "" if self.agent is None else self.agent.state.plan.control
+
 
 class Deployment:
     """Serves one model until it is asked to end.
@@ -124,6 +129,11 @@ class Deployment:
             self._open[name] = self._preparing.prepare(
                 self._candidate.source, name, Worker(), most_rows=self.first.most_rows
             )
+            control = self._candidate.control
+            if control:
+                self._open[control] = self._preparing.prepare(
+                    self._source, control, Worker(), most_rows=self.first.most_rows
+                )
         return self.first
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -207,7 +217,9 @@ class Deployment:
         name = next(name for name in self._open if name != self._current)
         self._versions.add(self._open[name].program)
         if self._candidate.agent is not None:
-            canary = Canary(self._candidate.agent, observer, [self._current, name])
+            if self._candidate.control:
+                self._versions.add(self._open[self._candidate.control].program)
+            canary = Canary(self._candidate.agent, observer, self._versions.names)
             self.router = self._candidate.agent.router
             self._versions.route(canary.choose)
             return canary

@@ -31,7 +31,7 @@ def log_e_above(splits: Sequence[Split], ratio: float) -> float:
     """Logarithm of the evidence that the events are more than `ratio` times as frequent under the new version.
 
     >>> round(math.exp(log_e_above([Split(0.5, 30, 10)], 1.0)))
-    60
+    57
     """
     return _log_e(splits, ratio, FACTORS)
 

@@ -27,10 +27,10 @@ class Canary:
 
     def __init__(self, agent: Agent, observer: Observer, versions: list[str]) -> None:
         plan = agent.state.plan
-        if {plan.old, plan.new} != set(versions) or plan.assignment != "batch":
+        if {plan.old, plan.new, plan.control} - {""} != set(versions) or plan.assignment != "batch":
             raise InputError(
                 f"rollout {plan.name!r}: assigns each {plan.assignment} to {plan.old} or {plan.new}; this server assigns each batch to "
-                f"{' or '.join(versions)}: start it with --old {versions[0]} --new {versions[-1]}"
+                f"{' or '.join(versions)}: start it with --old {versions[0]} --new {versions[1]}"
             )
         self._agent, self._observer = agent, observer
         self._route: Route | None = None
