@@ -20,7 +20,7 @@ TESTS_HOW = (
 TESTS_WOULD = "More observations narrow every interval; Welch's test is shown for reference, and would be wrong for whoever looks twice."
 COURSE_HOW = (
     "The line is the ratio of the new version to the old, the band its interval, from left to right as observations of the new version came. "
-    "The dashed line is the margin of the last stage; a vertical line is a change of share."
+    "The dashed line is the margin of the next stage; a vertical line is a change of share."
 )
 COURSE_WOULD = (
     "A band that leaves 1 upwards takes the version back; one that falls below the margin lets it on."
@@ -30,7 +30,7 @@ COURSE_WOULD = (
 def tell(document: RolloutDocument) -> Told:
     """Where a rollout stands and why, each test with its course, and all that was decided."""
     tone: Tone = {"rolled back": "slower", "promoted": "faster"}.get(document.state, "undecided")  # type: ignore[assignment]
-    answer = Answer(of_rollout.headline(document), of_rollout.reason(document), leading=2, tone=tone)
+    answer = Answer(of_rollout.headline(document), of_rollout.reason(document), leading=1, tone=tone)
     chapters = [Chapter("figures", "Where it stands", [Figures(of_rollout.figures(document))], place="story")]
     if document.guards:
         chapters.append(

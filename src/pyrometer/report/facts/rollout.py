@@ -13,10 +13,9 @@ from pyrometer.rollout.state import Decision
 
 def headline(document: RolloutDocument) -> str:
     """Where it stands."""
-    names = f"{document.old} → {document.new}"
-    if document.state in {"promoted", "rolled back", "aborted"}:
-        return f"{names} · {document.state}"
-    return f"{names} · {document.state} at {percent(document.share)}"
+    ended = document.state in {"promoted", "rolled back", "aborted"}
+    where = document.state if ended else f"{document.state} at {percent(document.share)}"
+    return f"{where} · {document.old} → {document.new}"
 
 
 def reason(document: RolloutDocument) -> str:
