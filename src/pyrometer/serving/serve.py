@@ -109,9 +109,15 @@ def serve(
     """
     if isinstance(work, nn.Module):
         if inputs is None:
-            raise InputError("inputs: got none; give an example, such as torch.randn(1, 16), or pm.Inference(model, inputs)")
+            raise InputError(
+                "inputs: got none; give an example, such as torch.randn(1, 16), or pm.Inference(model, inputs)"
+            )
         work = Inference(work, inputs)
     if not isinstance(work, Inference):
-        raise InputError(f"work: got {type(work).__name__}; what is served is a forward pass: pm.Inference(model, inputs)")
+        raise InputError(
+            f"work: got {type(work).__name__}; what is served is a forward pass: pm.Inference(model, inputs)"
+        )
     source = Source(work=work, recipe=None if recipe is None else Path(recipe))
-    return ServedModel(Deployment(source, load_serve_settings(Path.cwd(), **settings), buckets or {}, token=token))
+    return ServedModel(
+        Deployment(source, load_serve_settings(Path.cwd(), **settings), buckets or {}, token=token)
+    )

@@ -26,7 +26,14 @@ from pyrometer.quantity import Bytes
 from pyrometer.serving.batching.policy import PRIORITIES, USUAL
 from pyrometer.serving.http import answers, pages
 from pyrometer.serving.http.answers import ClientGoneError, Exchange, Headers, Receive, Scope, Send
-from pyrometer.serving.http.tensors import Answer, Decoded, InferRequest, decode_request, encode_answer, require_outputs
+from pyrometer.serving.http.tensors import (
+    Answer,
+    Decoded,
+    InferRequest,
+    decode_request,
+    encode_answer,
+    require_outputs,
+)
 from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError, Served
 from pyrometer.serving.running.counting import Counting
 from pyrometer.serving.running.program import Program, Rows

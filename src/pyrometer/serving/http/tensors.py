@@ -159,7 +159,9 @@ def _converted(values: Array, spec: TensorSpec) -> Array:
     legal = {"BOOL": "b", "FP": "iuf", "BF": "iuf"}.get(spec.datatype.rstrip("0123456789"), "iu")
     if values.dtype.kind not in legal:
         kind = {"b": "true and false", "iu": "whole numbers"}.get(legal, "numbers")
-        raise InputError(f"{spec.name}: {spec.datatype} takes {kind}; got {values.ravel()[0].item()!r} or the like")
+        raise InputError(
+            f"{spec.name}: {spec.datatype} takes {kind}; got {values.ravel()[0].item()!r} or the like"
+        )
     if spec.dtype is torch.bfloat16:
         return torch.from_numpy(values.astype(np.float32)).to(torch.bfloat16).view(torch.uint16).numpy()
     if legal == "iu":

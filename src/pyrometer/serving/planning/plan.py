@@ -78,7 +78,9 @@ class Model(NamedTuple):
     handoff_s: Seconds
 
 
-def plan(model: Model, arrivals: Arrivals, own: BatchPolicy, *, seed: int = 0, requests: int = REQUESTS) -> Plan:
+def plan(
+    model: Model, arrivals: Arrivals, own: BatchPolicy, *, seed: int = 0, requests: int = REQUESTS
+) -> Plan:
     """Replay requests through the policy of the settings and some others, about so many each."""
     course = arrivals.draw(np.random.default_rng(seed), 0)
     replays = min(REPLAYS, max(LEAST_REPLAYS, requests // max(len(course), 1)))
