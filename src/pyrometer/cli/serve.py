@@ -10,8 +10,10 @@ import click
 
 from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.errors import ExitCode, UsageError
+from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
+    from pyrometer.rollout.agent import Agent
     from pyrometer.serving.deployment import Candidate, Deployment
 
 CANARY_SHARE = 0.01
@@ -33,6 +35,7 @@ CANARY_SHARE = 0.01
 )
 @click.option("--buckets", multiple=True, metavar="NAME.DIM=SIZES", help="Sizes to pad to; may be repeated.")
 @click.option("--canary", metavar="TARGET[@SHARE]", help="Give a share of the batches to another version.")
+@click.option("--rollout", metavar="NAME", help="Let this rollout of the store say the share of the canary.")
 @click.option("--shadow", metavar="TARGET", help="Run another version on the same batches, and compare.")
 @click.option(
     "--plan", "arrivals", metavar="ARRIVALS", help="Only say what policies would do to these requests."
@@ -78,7 +81,7 @@ def _deployment(target: str, flags: dict[str, Any], *, listens: bool) -> Deploym
         source_of(target, flags["recipe"]),
         settings,
         parse_buckets(flags["buckets"]),
-        candidate=_candidate(flags["canary"], flags["shadow"]),
+        candidate=_candidate(flags["canary"], flags["shadow"], flags["rollout"]),
         token=token_from(os.environ),
         say=lambda text: click.echo(text, err=True),
     )
@@ -93,19 +96,36 @@ def _require_packages() -> None:
         ) from error
 
 
-def _candidate(canary: str | None, shadow: str | None) -> Candidate | None:
+def _candidate(canary: str | None, shadow: str | None, rollout: str | None) -> Candidate | None:
     from pyrometer.serving.deployment import Candidate
     from pyrometer.serving.starting.source import source_of
     from pyrometer.settings import parse_share
 
     if canary is not None and shadow is not None:
         raise UsageError("--canary and --shadow: give one; the other version either answers or does not")
+    if rollout is not None:
+        return Candidate(source_of(_canary_of(canary, rollout)), 0.0, agent=_agent(rollout))
     if shadow is not None:
         return Candidate(source_of(shadow), 0.0, is_shadow=True)
     if canary is None:
         return None
     place, at, share = canary.rpartition("@")
     return Candidate(source_of(place if at else canary), parse_share(share) if at else CANARY_SHARE)
+
+
+def _canary_of(canary: str | None, rollout: str) -> str:
+    if canary is None or "@" in canary:
+        raise UsageError(
+            f"--rollout {rollout}: says the share of a canary; pass --canary TARGET, without a share"
+        )
+    return canary
+
+
+def _agent(rollout: str) -> Agent:
+    from pyrometer.rollout.agent import Agent
+    from pyrometer.rollout.ledger import open_ledger
+
+    return Agent(open_ledger(load_settings(os.environ, Path.cwd()).store, create=False), rollout)
 
 
 def _serve(deployment: Deployment) -> None:

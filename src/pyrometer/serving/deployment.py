@@ -15,12 +15,14 @@ from pyrometer.errors import InputError, PyrometerError, UsageError
 from pyrometer.listening import bound_socket, is_loopback, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
+from pyrometer.rollout.agent import Agent
 from pyrometer.rollout.router import Router
 from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.service_times import ServicePoint, ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
 from pyrometer.serving.planning.plan import Model, evaluate
-from pyrometer.serving.running.batcher import Batcher
+from pyrometer.serving.running.batcher import Batcher, Observer
+from pyrometer.serving.running.canary import Canary
 from pyrometer.serving.running.counting import Counting
 from pyrometer.serving.running.versions import Versions
 from pyrometer.serving.running.worker import Worker
@@ -33,11 +35,17 @@ LEAST_FOR_PREDICTION = 100
 
 
 class Candidate(NamedTuple):
-    """A version beside the first: it gets a share of the batches, or all of them in the shadow."""
+    """A version beside the first: it gets a share of the batches, that of a rollout, or all of them in the shadow."""
 
     source: Source
     share: float
     is_shadow: bool = False
+    agent: Agent | None = None
+
+    @property
+    def control(self) -> str:
+        """A second copy of the first version, as cold as the candidate is; empty for none."""
+        return "" if self.agent is None else self.agent.state.plan.control
 
 
 class Deployment:
@@ -96,6 +104,9 @@ class Deployment:
             return None
         name = next(name for name in self._open if name != self._current)
         where = self._candidate.source.target
+        if self._candidate.agent is not None:
+            rollout = self._candidate.agent.state.plan.name
+            return f"version {name} ({where}) answers the share of rollout {rollout}"
         if self._candidate.is_shadow:
             return f"version {name} ({where}) in the shadow: it runs, and is compared"
         return f"version {name} ({where}) answers {format_percent(self._candidate.share)} of the batches"
@@ -118,6 +129,11 @@ class Deployment:
             self._open[name] = self._preparing.prepare(
                 self._candidate.source, name, Worker(), most_rows=self.first.most_rows
             )
+            control = self._candidate.control
+            if control:
+                self._open[control] = self._preparing.prepare(
+                    self._source, control, Worker(), most_rows=self.first.most_rows
+                )
         return self.first
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -130,9 +146,11 @@ class Deployment:
         monitor = Monitor(model=self.name, device=device)
         counting = Counting(monitor)
         self._versions = Versions(self.first.program)
-        self._admit_candidate()
+        canary = self._admit_candidate(counting)
         times = ServiceTimes.of(self.first.points)
-        batcher = Batcher(self._versions, self.policy, times, limit_s=settings.hang_s, observer=counting)
+        batcher = Batcher(
+            self._versions, self.policy, times, limit_s=settings.hang_s, observer=canary or counting
+        )
         app = Application(
             self.name,
             batcher,
@@ -147,10 +165,13 @@ class Deployment:
         assert self._bound is not None
         bound, self._bound = self._bound, None
         with monitor, self._reloaded_by_signal():
+            following = None if canary is None else asyncio.create_task(canary.follow())
             try:
                 await self._server.run_until_ended(bound, on_ready)
             finally:
                 batcher.close()
+                if following is not None:
+                    following.cancel()
 
     def stop(self) -> None:
         """Begin to end, from any thread: accepted requests are answered first."""
@@ -190,11 +211,18 @@ class Deployment:
             fresh.program.session.activate()
             return name
 
-    def _admit_candidate(self) -> None:
+    def _admit_candidate(self, observer: Observer) -> Canary | None:
         if self._candidate is None:
-            return
+            return None
         name = next(name for name in self._open if name != self._current)
         self._versions.add(self._open[name].program)
+        if self._candidate.agent is not None:
+            if self._candidate.control:
+                self._versions.add(self._open[self._candidate.control].program)
+            canary = Canary(self._candidate.agent, observer, self._versions.names)
+            self.router = self._candidate.agent.router
+            self._versions.route(canary.choose)
+            return canary
         if self._candidate.is_shadow:
             self._versions.shadow = name
         else:
@@ -202,6 +230,7 @@ class Deployment:
             # Per batch and by chance: the judge of a rollout can trust nothing less.
             self.router = Router({self._current: 1.0 - share, name: share}, key=self.name, sticky=False)
             self._versions.route(self.router.choose)
+        return None
 
     def _let_go(self, name: str) -> None:
         prepared = self._open.pop(name)
