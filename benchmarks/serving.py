@@ -36,7 +36,11 @@ WIDTH, BATCH = 16, 32
 CLIENTS = (1, 16, 64)
 VALUES = [round(0.1 * (place % 10), 1) for place in range(WIDTH)]
 OURS = {"inputs": [{"name": "input", "shape": [1, WIDTH], "datatype": "FP32", "data": VALUES}]}
-RAY = {"RAY_SERVE_ENABLE_HA_PROXY": "1", "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_LOG_TO_STDERR": "0"}
+RAY = {
+    "RAY_SERVE_ENABLE_HA_PROXY": "1",
+    "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+    "RAY_SERVE_LOG_TO_STDERR": "0",
+}
 
 
 class Rival(NamedTuple):
@@ -51,13 +55,25 @@ class Rival(NamedTuple):
 
 def rivals() -> dict[str, Rival]:
     """All of them; `{port}` is replaced."""
-    ours = [sys.executable, "-m", "pyrometer", "serve", f"{HERE / 'model.py'}:workload", "--batch", str(BATCH)]
+    ours = [
+        sys.executable,
+        "-m",
+        "pyrometer",
+        "serve",
+        f"{HERE / 'model.py'}:workload",
+        "--batch",
+        str(BATCH),
+    ]
     path = "/v2/models/workload/infer"
     plain = {"input": VALUES}
     return {
         "ours": Rival("uvicorn", [*ours, "--port", "{port}"], path, OURS),
-        "litserve": Rival("litserve", [sys.executable, str(HERE / "litserve_server.py"), "{port}"], "/predict", plain),
-        "mosec": Rival("mosec", [sys.executable, str(HERE / "mosec_server.py"), "{port}"], "/inference", plain),
+        "litserve": Rival(
+            "litserve", [sys.executable, str(HERE / "litserve_server.py"), "{port}"], "/predict", plain
+        ),
+        "mosec": Rival(
+            "mosec", [sys.executable, str(HERE / "mosec_server.py"), "{port}"], "/inference", plain
+        ),
         "ray": Rival("ray", [sys.executable, str(HERE / "ray_server.py"), "{port}"], "/", plain, RAY),
     }
 
@@ -101,7 +117,9 @@ class Running:
         while not self._answers():
             if time.monotonic() > end or self._process.poll() is not None:
                 self.close()
-                raise SystemExit(f"{self.url} never answered: {(self._folder / 'stderr').read_text()[-2000:]}")
+                raise SystemExit(
+                    f"{self.url} never answered: {(self._folder / 'stderr').read_text()[-2000:]}"
+                )
             time.sleep(0.2)
 
     def _answers(self) -> bool:
@@ -203,7 +221,9 @@ def compare_rivals(names: list[str], seconds: float, rounds: int) -> None:
                 finally:
                     running.close()
             print(f"round {number + 1}: {name} done; load average {os.getloadavg()[0]:.1f}", flush=True)
-    print(f"\n{'server':<10}{'clients':>8}{'CPU µs/request':>16}{'requests/s':>12}{'P50 ms':>9}{'P99 ms':>9}{'idle cores':>12}")
+    print(
+        f"\n{'server':<10}{'clients':>8}{'CPU µs/request':>16}{'requests/s':>12}{'P50 ms':>9}{'P99 ms':>9}{'idle cores':>12}"
+    )
     for (name, clients), all_figures in found.items():
         figures = Figures(*(statistics.median(column) for column in zip(*all_figures, strict=True)))
         print(
@@ -250,14 +270,18 @@ def compare_buckets(num_requests: int = 512) -> None:
 
     work = Inference(make_encoder(), torch.randint(0, 1000, (2, 64)))
     settings = ServeSettings(batch=BATCH, threads=1, budget_s=0.1)
-    prepared = Preparing(settings, {"ids": {1: LENGTHS}}, lambda _: None).prepare(Source(work=work), "1", Worker())
+    prepared = Preparing(settings, {"ids": {1: LENGTHS}}, lambda _: None).prepare(
+        Source(work=work), "1", Worker()
+    )
     program = prepared.program
     random = np.random.default_rng(0)
     lengths = np.clip(np.exp(random.normal(np.log(40), 0.7, num_requests)), 4, 256).astype(int)
     requests = [Rows([random.integers(0, 1000, (1, length))], 1, (int(length),)) for length in lengths]
 
     def run(bucket_of: Any) -> tuple[float, float, int]:
-        queue = BatchQueue(BatchPolicy(most_rows=BATCH, most_waiting=num_requests), lambda _bucket, _rows: 0.0)
+        queue = BatchQueue(
+            BatchPolicy(most_rows=BATCH, most_waiting=num_requests), lambda _bucket, _rows: 0.0
+        )
         for one in requests:
             queue.offer(Waiting(bucket_of(one), 1, 0.0, payload=one), 0.0)
         real = padded = batches = 0
@@ -278,7 +302,9 @@ def compare_buckets(num_requests: int = 512) -> None:
 
     for name, runs in program.worker.call(rounds).items():
         cpu_s, waste, batches = min(runs)
-        print(f"padded {name:<16}{1e3 * cpu_s:8.0f} ms CPU for {num_requests} requests, {100 * waste:.0f} % padding, {batches} batches")
+        print(
+            f"padded {name:<16}{1e3 * cpu_s:8.0f} ms CPU for {num_requests} requests, {100 * waste:.0f} % padding, {batches} batches"
+        )
     prepared.close()
 
 
@@ -286,7 +312,9 @@ async def send_open_loop(url: str, rate: float, seconds: float, seed: int) -> No
     """Requests at random times, whether the server keeps up or not, each over the next free connection."""
     host, _, port = url.removeprefix("http://").partition("/")[0].partition(":")
     raw = json.dumps(OURS).encode()
-    head = f"POST /v2/models/workload/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
+    head = (
+        f"POST /v2/models/workload/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
+    )
     idle: list[Any] = []
 
     async def one() -> None:
@@ -340,7 +368,9 @@ def _shown(interval: dict[str, float]) -> str:
 
 def main() -> None:
     """Measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--trials", type=int, default=16)

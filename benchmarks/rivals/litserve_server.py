@@ -1,12 +1,11 @@
 """LitServe with batches, at a port."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
 import litserve
 import torch
+from fastapi import Request  # LitServe reads the annotation, and hands over the JSON
 from model import BATCH, WAIT_S, make_model
 
 
@@ -19,7 +18,7 @@ class Api(litserve.LitAPI):  # type: ignore[misc]
         torch.set_num_threads(1)
         self.model = make_model()
 
-    def decode_request(self, request: dict[str, Any], **_: Any) -> torch.Tensor:
+    def decode_request(self, request: Request, **_: Any) -> torch.Tensor:
         """The input of a request."""
         return torch.tensor(request["input"])
 
@@ -45,5 +44,9 @@ if __name__ == "__main__":
     litserve.server._MCP_AVAILABLE = False  # noqa: SLF001 - it does not run with mcp 2, and is not what is measured
     server = litserve.LitServer(Api(max_batch_size=BATCH, batch_timeout=WAIT_S), accelerator="cpu")
     server.run(
-        host="127.0.0.1", port=int(sys.argv[1]), log_level="error", generate_client_file=False, access_log=False
+        host="127.0.0.1",
+        port=int(sys.argv[1]),
+        log_level="error",
+        generate_client_file=False,
+        access_log=False,
     )

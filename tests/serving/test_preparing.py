@@ -23,7 +23,9 @@ def prepare():
         settings = ServeSettings(**{"batch": 4, "budget_s": 0.01, "threads": 1, **settings})
         worker = Worker()
         try:
-            prepared = Preparing(settings, buckets or {}, lambda _: None).prepare(Source(work=work), "1", worker)
+            prepared = Preparing(settings, buckets or {}, lambda _: None).prepare(
+                Source(work=work), "1", worker
+            )
         except BaseException:
             worker.end()
             raise

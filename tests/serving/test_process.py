@@ -42,7 +42,12 @@ def process(folder, *flags):
     (folder / "model.py").write_text(MODEL.format(factor=2.0))
     command = [sys.executable, "-m", "pyrometer", "serve", "model.py:workload", "--port", "0", *flags]
     with subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as server:
         lines = []
         for line in server.stdout:
@@ -97,7 +102,9 @@ class Load:
             thread.join(60)
 
     def firsts(self):
-        return {answer.json()["outputs"][0]["data"][0] for answer in self.answers if answer.status_code == 200}
+        return {
+            answer.json()["outputs"][0]["data"][0] for answer in self.answers if answer.status_code == 200
+        }
 
 
 def test_the_start_prints_one_screen_with_a_line_to_paste(tmp_path):
@@ -120,7 +127,10 @@ def test_sigterm_under_load_loses_nothing_that_was_accepted(tmp_path):
             assert server.wait(60) == 0
         assert {answer.status_code for answer in load.answers} <= {200, 503}
         # Who asks once more finds a closed port or an idle connection that is closed; nobody waits for an answer in vain.
-        assert all(isinstance(fault, (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError)) for fault in load.faults)
+        assert all(
+            isinstance(fault, (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError))
+            for fault in load.faults
+        )
 
 
 def test_a_new_version_takes_over_under_load_without_a_lost_request(tmp_path):

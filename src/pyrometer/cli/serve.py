@@ -54,7 +54,7 @@ def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -
     try:
         deployment.prepare()
         if arrivals is not None:
-            _print_plan(deployment, arrivals, as_json=as_json)
+            _print_plan(deployment, arrivals, target, as_json=as_json)
         else:
             _serve(deployment)
     finally:
@@ -135,13 +135,16 @@ def _serve(deployment: Deployment) -> None:
     run_loop(lambda: deployment.run(lambda: click.echo(screen(deployment))))
 
 
-def _print_plan(deployment: Deployment, arrivals: str, *, as_json: bool) -> None:
+def _print_plan(deployment: Deployment, arrivals: str, target: str, *, as_json: bool) -> None:
+    import msgspec
+
     from pyrometer.cli.printing import print_document
-    from pyrometer.report.plan import plan_lines
+    from pyrometer.cli.saving import provenance
+    from pyrometer.report.plan import PlanDocument, plan_lines
     from pyrometer.serving.planning.planning import plan_deployment
 
     found = plan_deployment(deployment, arrivals)
     if as_json:
-        print_document(found)
+        print_document(msgspec.structs.replace(PlanDocument(target=target, plan=found), **provenance(None)))
     else:
         click.echo("\n".join(plan_lines(found)))

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyrometer.quantity import format_percent, format_rate, format_seconds
+from pyrometer.quantity import format_percent, format_seconds
+from pyrometer.report.document import Document
 from pyrometer.serving.planning.plan import Interval, Plan
+
+
+class PlanDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer serve TARGET --plan ARRIVALS --json`."""
+
+    target: str
+    plan: Plan
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """A row per policy, the recommended one marked, and the advice."""
-    yield f"{plan.arrivals}: {plan.num_requests} requests, {format_rate(plan.rate, 'requests')}"
+    yield f"{plan.arrivals}: {plan.num_requests:,} requests, {plan.rate:.0f} a second"
     yield ""
     width = max(len(one.name) for one in plan.policies) + 2
     yield f"{'policy':<{width}}{'P50':>9}  {'P99 (95 % interval)':<28}{'rows':>5}{'padding':>9}{'busy':>7}"

@@ -28,6 +28,7 @@ from pyrometer.report.documents import (
     TuneDocument,
 )
 from pyrometer.report.lever_list import LeversDocument
+from pyrometer.report.plan import PlanDocument
 from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
 from pyrometer.report.tuned_predictions import PredictionsDocument
 
@@ -50,6 +51,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "rollout-status": RolloutDocument,
     "rule": RulesDocument,
     "runs": RunsDocument,
+    "serve-plan": PlanDocument,
     "trace": TraceDocument,
     "tune": TuneDocument,
     "tune-list": LeversDocument,

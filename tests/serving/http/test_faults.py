@@ -32,7 +32,9 @@ def beside(url, *rows, **more):
     return pool.submit(lambda: httpx.post(url + PATH, json=body_of(rows, **more), timeout=60))
 
 
-@pytest.mark.parametrize(("mood", "said"), [(RAISES, "ValueError: a bad row"), (LOSES_ROWS, "for 1 rows of input")])
+@pytest.mark.parametrize(
+    ("mood", "said"), [(RAISES, "ValueError: a bad row"), (LOSES_ROWS, "for 1 rows of input")]
+)
 def test_a_bad_request_takes_none_of_its_batch_along(serving, moody, mood, said):
     server = serving(moody)
     first = beside(server.url, row(WAITS))

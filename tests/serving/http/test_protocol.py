@@ -114,7 +114,9 @@ def test_tritonclient_infers_in_json_and_in_bytes(server):
             x = http.InferInput("x", list(rows.shape), "FP32")
             x.set_data_from_numpy(rows, binary_data=is_binary)
             asked = http.InferRequestedOutput("output", binary_data=is_binary)
-            answer = client.infer("moody", [x], outputs=[asked], request_id="7", timeout=60_000_000, priority=1)
+            answer = client.infer(
+                "moody", [x], outputs=[asked], request_id="7", timeout=60_000_000, priority=1
+            )
             np.testing.assert_array_equal(answer.as_numpy("output"), 2 * rows)
             assert answer.get_response()["id"] == "7"
     finally:
@@ -188,7 +190,9 @@ def test_what_does_not_fit_the_model_is_refused_in_one_line(client, body, said):
 def test_bodies_that_are_too_large_are_refused_before_they_are_read(client, server):
     address = server.url.removeprefix("http://").split(":")
     with socket.create_connection((address[0], int(address[1])), timeout=60) as connection:
-        connection.sendall(b"POST %s/infer HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n" % URL.encode())
+        connection.sendall(
+            b"POST %s/infer HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n" % URL.encode()
+        )
         assert connection.recv(4096).startswith(b"HTTP/1.1 413")
     with client.stream("POST", f"{URL}/infer", content=iter([b" " * (1 << 20)] * 65)) as answer:
         assert answer.status_code == 413
@@ -224,7 +228,12 @@ def test_every_type_travels_both_ways(dtype):
     answer = encode_answer({}, [(spec, decoded.arrays[0])], decoded.request)
     assert json.loads(answer.body)["outputs"][0]["data"] == values
     raw = decoded.arrays[0].tobytes()
-    head = json.dumps({"inputs": [{**given, "parameters": {"binary_data_size": len(raw)}}], "parameters": {"binary_data_output": True}}).encode()
+    head = json.dumps(
+        {
+            "inputs": [{**given, "parameters": {"binary_data_size": len(raw)}}],
+            "parameters": {"binary_data_output": True},
+        }
+    ).encode()
     again = decode_request(head + raw, len(head), [spec])
     assert spec.to_torch(again.arrays[0].copy()).tolist() == values
     answer = encode_answer({}, [(spec, again.arrays[0])], again.request)

@@ -73,11 +73,17 @@ def test_every_request_is_answered_or_refused_and_none_before_its_service_time(t
 
 
 def test_the_mean_wait_agrees_with_theory():
-    """One server without batching, Poisson arrivals, constant service: M/D/1 waits ρ / (2 (1 - ρ)) service times."""
+    """One server without batching, Poisson arrivals, constant service, half of the time busy: half a service time (M/D/1)."""
     service_s = FIXED_S + ROW_S
     rate = 0.5 / service_s
     arrivals = read_arrivals(f"poisson:{rate}:200s").draw(np.random.default_rng(3), 0)
-    found = replay(arrivals, BatchPolicy(most_rows=1, most_waiting=5000), ALIKE, ServiceDraws(POINTS), np.random.default_rng(0))
+    found = replay(
+        arrivals,
+        BatchPolicy(most_rows=1, most_waiting=5000),
+        ALIKE,
+        ServiceDraws(POINTS),
+        np.random.default_rng(0),
+    )
     waits_s = found.latencies_s - service_s
     assert waits_s.mean() == pytest.approx(0.5 * service_s, rel=0.1)
 
@@ -116,11 +122,11 @@ def test_nothing_is_recommended_that_does_not_keep_up():
 
 
 def test_buckets_waste_less_than_padding_to_the_longest():
-    class Model_(nn.Module):
+    class Echo(nn.Module):
         def forward(self, ids):
             return ids
 
-    shaping = Shaping(Model_(), {"ids": {1: [16, 64, 256]}})
+    shaping = Shaping(Echo(), {"ids": {1: [16, 64, 256]}})
     points = [
         ServicePoint(bucket=str(edge), rows=rows, samples_s=[1e-3 + 1e-5 * edge * rows])
         for edge in (16, 64, 256)

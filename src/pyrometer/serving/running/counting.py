@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyrometer.histogram import Histogram
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Seconds
+from pyrometer.serving.batching.service_times import ServicePoint
 from pyrometer.serving.running.batcher import Bucket, Ended
 from pyrometer.serving.running.shaping import padding_share, told, volume
 from pyrometer.tuning.shapes.axes import Sizes
@@ -16,8 +18,9 @@ from pyrometer.tuning.shapes.axes import Sizes
 MOST_RECENT = 4096
 """Requests that a prediction is made from."""
 
-HANDOFF_WEIGHT = 0.05
-"""Of the newest batch in the time that passing it to the thread of the model takes, and back."""
+MOST_SAMPLES = 1024
+LEAST_SAMPLES = 10
+"""Service times of one size that are kept, and from which on they stand for those that were measured before."""
 
 
 class Arrived(NamedTuple):
@@ -57,7 +60,8 @@ class Counting:
             "serve_shadow_error", "Largest difference of the shadow's outputs, relative to the largest value"
         )
         self._shadow_failures = monitor.counter("serve_shadow_failures", "Batches that the shadow failed on")
-        self.handoff_s: Seconds = 0.0
+        self._free_s: Seconds = 0.0
+        self._service: dict[tuple[str, int], deque[Seconds]] = {}
         self.recent: deque[Arrived] = deque(maxlen=MOST_RECENT)
         self.tally: Tally[str] = Tally()
         self.shadow_errors: deque[float] = deque(maxlen=MOST_RECENT)
@@ -78,17 +82,35 @@ class Counting:
             self._failures.add(failed, version)
         if strange:
             self._nonfinite.add(strange, version)
+        rows = ended.program.padded_rows(batch.rows)
+        if not failed:
+            key = (told(bucket.sizes), rows)
+            self._service.setdefault(key, deque(maxlen=MOST_SAMPLES)).append(ended.ended_s - self._could_start_s(ended))
+        self._free_s = ended.ended_s
         real = sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
-        padded = ended.program.padded_rows(batch.rows) * volume(bucket.sizes)
+        padded = rows * volume(bucket.sizes)
         self._real.add(real, "real")
         self._real.add(padded - real, "padding")
         self.tally.update(batches=1, rows=batch.rows, answers=len(batch.requests), failures=failed)
         self.tally.update(nonfinite=strange, real=real, padded=padded)
-        self.handoff_s += HANDOFF_WEIGHT * (ended.ended_s - ended.started_s - ended.took_s - self.handoff_s)
         for one in batch.requests:
             self._waited.record(max(ended.started_s - one.arrived_s, 0.0))
             sizes = one.payload[0].sizes
             self.recent.append(Arrived(one.arrived_s, sizes, one.rows, ended.ended_s - one.arrived_s))
+
+    def _could_start_s(self, ended: Ended) -> Seconds:
+        """When the model was free and the last of a batch had come, unless the policy made it wait."""
+        if ended.batch.reason in {"waited", "deadline"}:
+            return ended.started_s
+        return min(max(self._free_s, ended.batch.requests[-1].arrived_s), ended.started_s)
+
+    def service(self, measured: Sequence[ServicePoint]) -> list[ServicePoint]:
+        """What batches took of late, from when they could have started until they were back; where too few ran, what was measured before."""
+        found = {(point.bucket, point.rows): point for point in measured}
+        for (bucket, rows), taken in list(self._service.items()):
+            if len(taken) >= LEAST_SAMPLES:
+                found[bucket, rows] = ServicePoint(bucket=bucket, rows=rows, samples_s=list(taken))
+        return list(found.values())
 
     def refused(self, kind: str) -> None:
         """A request was refused, expired or cancelled."""
