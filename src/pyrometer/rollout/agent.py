@@ -27,6 +27,7 @@ from hashlib import blake2b
 from pyrometer.errors import StoreError
 from pyrometer.histogram import index_of
 from pyrometer.quantity import Seconds
+from pyrometer.rollout.controller import require
 from pyrometer.rollout.counts import COMPARED, DISAGREED, ERRORS, LATENCY, NOT_FINITE, OUT_OF_MEMORY, Counts
 from pyrometer.rollout.ledger import Ledger
 from pyrometer.rollout.observed import NEW, OLD, Reported
@@ -72,8 +73,6 @@ class Agent:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        from pyrometer.rollout.controller import require
-
         self._ledger, self._name, self._replica, self._seat = ledger, name, replica, seat
         self._clock, self._wall, self._lock = clock, wall, threading.Lock()
         self.reporter = f"{platform.node()[:60]}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -9,7 +9,7 @@ probability 1 − alpha (Ville), whenever one looks and stops. The ends of the i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -20,7 +20,7 @@ _STEPS = 24
 
 
 class Split(NamedTuple):
-    """Events under one share: of the new version and of the old, and how many observations those were out of."""
+    """Events under one share: of the new version, and of the old."""
 
     share: float
     new: int
@@ -60,9 +60,8 @@ def _log_e(splits: Sequence[Split], ratio: float, factors: Sequence[float]) -> f
     return log_mean_exp(terms)
 
 
-def _farthest(refuted: object, start: float, unknown: float) -> float:
+def _farthest(refuted: Callable[[float], bool], start: float, unknown: float) -> float:
     """Between a ratio that is refuted and one that is not, where the answer changes; it does so once."""
-    assert callable(refuted)
     if not refuted(start):
         return unknown
     inside, outside = math.log(1 / start), math.log(start)

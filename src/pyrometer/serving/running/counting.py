@@ -85,7 +85,9 @@ class Counting:
         rows = ended.program.padded_rows(batch.rows)
         if not failed:
             key = (told(bucket.sizes), rows)
-            self._service.setdefault(key, deque(maxlen=MOST_SAMPLES)).append(ended.ended_s - self._could_start_s(ended))
+            self._service.setdefault(key, deque(maxlen=MOST_SAMPLES)).append(
+                ended.ended_s - self._could_start_s(ended)
+            )
         self._free_s = ended.ended_s
         real = sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
         padded = rows * volume(bucket.sizes)
