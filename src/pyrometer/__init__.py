@@ -77,7 +77,7 @@ Tuning
 Production
   Monitor(model=…)                         watches calls in half a microsecond each; figures, exports, alarms
   serve(model, inputs)                     pyrometer serve: a model behind HTTP, with dynamic batching
-  Router(weights)                          which version answers a unit or batch: by a keyed hash, or by chance
+  Router(weights)                          which version answers a unit or batch: by a keyed hash, or by chance; pyrometer rollout
 
 Data and numbers
   observe_loading(train), LoaderReport     how the data arrives
