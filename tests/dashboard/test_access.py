@@ -94,7 +94,10 @@ def test_nothing_can_be_changed(server, method):
 
 
 def test_methods_that_nobody_knows_are_refused(server):
-    assert server.client.request("BREW", "/").status_code in {400, 405}  # httptools does not let it come so far
+    assert server.client.request("BREW", "/").status_code in {
+        400,
+        405,
+    }  # httptools does not let it come so far
 
 
 @pytest.mark.parametrize("address", EVERYWHERE[:-2])

@@ -1,15 +1,23 @@
 """Before a version is served: recipes are applied and proved, buckets checked, batches sized, bad models refused."""
 
+import datetime as dt
+
 import pytest
 import torch
 from torch import nn
 
 from pyrometer.errors import InputError
+from pyrometer.hardware.environment import read_environment
 from pyrometer.serving.running.program import Rows
 from pyrometer.serving.running.worker import Worker
 from pyrometer.serving.settings import ServeSettings, load_serve_settings, token_from
 from pyrometer.serving.starting.preparing import Preparing, row_edges
 from pyrometer.serving.starting.source import Source, source_of
+from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.outcome import LeverOutcome
+from pyrometer.tuning.recipe.making import make_recipe
+from pyrometer.tuning.recipe.recipe import Recipe
+from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.workload.inference import Inference
 
 WIDTH = 8
@@ -19,12 +27,12 @@ WIDTH = 8
 def prepare():
     made = []
 
-    def start(work, buckets=None, **settings):
+    def start(work, buckets=None, *, recipe=None, **settings):
         settings = ServeSettings(**{"batch": 4, "budget_s": 0.01, "threads": 1, **settings})
         worker = Worker()
         try:
             prepared = Preparing(settings, buckets or {}, lambda _: None).prepare(
-                Source(work=work), "1", worker
+                Source(work=work, recipe=recipe), "1", worker
             )
         except BaseException:
             worker.end()
@@ -134,6 +142,47 @@ def test_threads_are_set_in_the_thread_of_the_model(prepare):
     again = prepared.program.worker.again()
     assert again.call(torch.get_num_threads) == 1
     prepared.program.worker = again
+
+
+def recipe_file(folder, model, inputs):
+    recipe = make_recipe(
+        (LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="channels_last")),
+        [LeverOutcome(name=name, outcome="kept", ratio=0.8) for name in ("fold_batchnorm", "channels_last")],
+        target="model.py:workload",
+        kind="inference",
+        commit=None,
+        signature=signature_of(model, [inputs]),
+        proof=None,
+        tolerance=0.03,
+        environment=read_environment(),
+        artefacts={},
+        now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+    )
+    return recipe.write(folder / "model.recipe.toml")
+
+
+def test_a_recipe_is_applied_and_proved(prepare, tmp_path):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
+    nn.init.uniform_(model[1].running_mean)
+    x = torch.randn(2, 3, 8, 8)
+    prepared = prepare(Inference(model, x), recipe=recipe_file(tmp_path, model, x))
+    assert prepared.program.row_edges == (1, 2, 4)  # few shapes for what is made per shape
+    assert prepared.numerics.refused is None
+    assert not any(isinstance(part, nn.BatchNorm2d) for part in prepared.program.session.model.modules())
+    three = torch.randn(3, 3, 8, 8)
+    [[found]] = run(prepared, [Rows([three.numpy()], 3)])
+    with torch.no_grad():
+        torch.testing.assert_close(torch.from_numpy(found), model(three), rtol=1e-4, atol=1e-5)
+
+
+def test_a_recipe_that_computes_other_numbers_is_not_served(prepare, tmp_path, monkeypatch):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
+    x = torch.randn(2, 3, 8, 8)
+    file = recipe_file(tmp_path, model, x)
+    other = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
+    monkeypatch.setattr(Recipe, "workload", lambda _self, work: Inference(other, work.inputs))
+    with pytest.raises(InputError, match="does not compute what the model computes"):
+        prepare(Inference(model, x), recipe=file)
 
 
 def test_numbers_of_rows_are_few():

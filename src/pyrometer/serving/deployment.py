@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from pyrometer.quantity import format_percent
 from pyrometer.rollout.agent import Agent
 from pyrometer.rollout.router import Router
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import ServicePoint, ServiceTimes
+from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
 from pyrometer.serving.planning.plan import Model, evaluate
 from pyrometer.serving.running.batcher import Batcher, Observer
@@ -267,11 +267,12 @@ class Deployment:
         except PyrometerError as error:
             self._preparing.say(f"the present version stays: {error}")
 
-    def model(self, handoff_s: float, points: Sequence[ServicePoint] | None = None) -> Model:
-        """What a plan knows of the model; by default with the service times that were measured before the first request."""
+    def model(self, handoff_s: float) -> Model:
+        """What a plan knows of the model, with the service times that were measured before the first request."""
         program = self.first.program
-        points = self.first.points if points is None else points
-        return Model(points, program.signature.inputs, program.shaping, program.row_edges, handoff_s)
+        return Model(
+            self.first.points, program.signature.inputs, program.shaping, program.row_edges, handoff_s
+        )
 
     def _predicted(self, counting: Counting) -> dict[str, Any] | None:
         """What the policy should do to the most recent requests."""
@@ -287,8 +288,10 @@ class Deployment:
             for one in recent
         )
         shapes = "alike" if shaping is None else "buckets"
+        points, ranks = counting.service(self.first.points)
+        model = self.model(0.0)._replace(points=points, ranks=ranks)
         found = evaluate(
-            self.model(0.0, counting.service(self.first.points)),
+            model,
             recorded(arrivals),
             self.policy,
             name="as set",

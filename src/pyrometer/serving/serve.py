@@ -47,8 +47,11 @@ class ServedModel:
         self._thread = threading.Thread(target=self._run, name="pyrometer-serve", daemon=True)
         self._thread.start()
         self._is_ready.wait()
+        self._raise_fault()
+
+    def _raise_fault(self) -> None:
         if self._fault is not None:
-            deployment.close()
+            self._deployment.close()
             raise self._fault
 
     def _run(self) -> None:

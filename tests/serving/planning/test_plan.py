@@ -209,3 +209,14 @@ def test_a_record_keeps_its_gaps_when_it_is_shuffled():
     gaps = np.diff([one.at_s for one in shuffled])
     assert len(shuffled) == len(arrivals)
     assert np.mean(gaps > 0.05) == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_busy_moment_of_the_machine_stays_one():
+    """Ranks that were low for a while and high for a while: independent draws would mix them."""
+    points = [ServicePoint(bucket="", rows=1, samples_s=[0.001, 0.002])]
+    ranks = [0.0] * 640 + [0.9] * 640
+    draws = ServiceDraws(points, (), ranks)
+    random = np.random.default_rng(0)
+    taken = np.array([draws.draw("", 1, random) for _ in range(640)]).reshape(10, 64)
+    assert set(taken.ravel()) == {0.001, 0.002}
+    assert all(len(set(block)) == 1 for block in taken)

@@ -20,7 +20,7 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: c
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
-class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc]
+class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
     """The protocol of uvicorn, that of httptools where it is installed, which notes how a request arrives."""
 
     _began_s: Seconds | None = None

@@ -69,13 +69,23 @@ class Plan(Record, frozen=True, kw_only=True):
 
 
 class Model(NamedTuple):
-    """What a plan knows of the model."""
+    """What a plan knows of the model.
+
+    Attributes:
+        points: service times.
+        inputs: of requests.
+        shaping: buckets, where there are some.
+        row_edges: numbers of rows that it is called with.
+        handoff_s: that passing a batch to its thread takes, and back, beside the service time.
+        ranks: how service times followed each other, each as its rank among equals; empty where they are independent.
+    """
 
     points: Sequence[ServicePoint]
     inputs: Sequence[TensorSpec]
     shaping: Shaping | None
     row_edges: Sequence[int]
     handoff_s: Seconds
+    ranks: Sequence[float] = ()
 
 
 def plan(
@@ -114,7 +124,7 @@ def evaluate(
     """What one policy would do."""
     random = np.random.default_rng(seed)
     shaped = _shaped(model, shapes)
-    draws = ServiceDraws(model.points, model.row_edges)
+    draws = ServiceDraws(model.points, model.row_edges, model.ranks)
     runs = [
         replay(arrivals.draw(random, number), policy, shaped, draws, random, handoff_s=model.handoff_s)
         for number in range(replays)

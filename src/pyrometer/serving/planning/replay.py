@@ -17,7 +17,7 @@ from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.queue import BatchQueue
 from pyrometer.serving.batching.service_times import ServicePoint, ServiceTimes
 from pyrometer.serving.batching.waiting import Batch, Waiting
-from pyrometer.serving.planning.arrivals import Arrival, Generator
+from pyrometer.serving.planning.arrivals import BLOCK, Arrival, Generator
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -50,21 +50,31 @@ class Replayed(NamedTuple):
 
 
 class ServiceDraws:
-    """Service times at random, as they were measured; between two sizes of a batch, on the line through equal quantiles."""
+    """Service times at random, as they were measured; between two sizes of a batch, on the line through equal quantiles.
 
-    def __init__(self, points: Sequence[ServicePoint], row_edges: Sequence[int] = ()) -> None:
+    Args:
+        points: what was measured.
+        row_edges: numbers of rows that the model is called with.
+        ranks: how times followed each other; blocks of them stay together, since a machine that is busy is so for a while.
+    """
+
+    def __init__(
+        self, points: Sequence[ServicePoint], row_edges: Sequence[int] = (), ranks: Sequence[float] = ()
+    ) -> None:
         self._samples: dict[str, list[tuple[int, Floats]]] = {}
         for point in sorted(points, key=lambda point: (point.bucket, point.rows)):
             taken = np.sort(np.array(point.samples_s, np.float64))
             self._samples.setdefault(point.bucket, []).append((point.rows, taken))
         self._row_edges = row_edges
+        self._ranks = ranks
+        self._at = 0
         self.times = ServiceTimes.of(points)
 
     def draw(self, bucket: str, rows: int, random: Generator) -> Seconds:
         """One run of a batch."""
         rows = self.padded_rows(rows)
         curve = self._samples.get(bucket) or self._samples[max(self._samples)]
-        share = random.random()
+        share = self._share(random)
         place = min(bisect.bisect_left(curve, rows, key=lambda one: one[0]), len(curve) - 1)
         high, high_s = curve[place]
         if rows >= high or place == 0:
@@ -72,6 +82,14 @@ class ServiceDraws:
         low, low_s = curve[place - 1]
         weight = (rows - low) / (high - low)
         return (1 - weight) * _at(low_s, share) + weight * _at(high_s, share)
+
+    def _share(self, random: Generator) -> float:
+        if not self._ranks:
+            return random.random()
+        self._at = (
+            self._at + 1 if self._at % BLOCK else int(random.integers(len(self._ranks))) // BLOCK * BLOCK + 1
+        )
+        return self._ranks[(self._at - 1) % len(self._ranks)]
 
     def padded_rows(self, rows: int) -> int:
         """How many rows the model is called with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter as Tally
 from collections import deque
 from collections.abc import Sequence
@@ -18,9 +19,8 @@ from pyrometer.tuning.shapes.axes import Sizes
 MOST_RECENT = 4096
 """Requests that a prediction is made from."""
 
-MOST_SAMPLES = 1024
 LEAST_SAMPLES = 10
-"""Service times of one size that are kept, and from which on they stand for those that were measured before."""
+"""Service times of one size from which on they stand for those that were measured before the first request."""
 
 
 class Arrived(NamedTuple):
@@ -61,7 +61,7 @@ class Counting:
         )
         self._shadow_failures = monitor.counter("serve_shadow_failures", "Batches that the shadow failed on")
         self._free_s: Seconds = 0.0
-        self._service: dict[tuple[str, int], deque[Seconds]] = {}
+        self._course: deque[tuple[Seconds, tuple[str, int], Seconds]] = deque(maxlen=MOST_RECENT)
         self.recent: deque[Arrived] = deque(maxlen=MOST_RECENT)
         self.tally: Tally[str] = Tally()
         self.shadow_errors: deque[float] = deque(maxlen=MOST_RECENT)
@@ -84,10 +84,8 @@ class Counting:
             self._nonfinite.add(strange, version)
         rows = ended.program.padded_rows(batch.rows)
         if not failed:
-            key = (told(bucket.sizes), rows)
-            self._service.setdefault(key, deque(maxlen=MOST_SAMPLES)).append(
-                ended.ended_s - self._could_start_s(ended)
-            )
+            took_s = ended.ended_s - self._could_start_s(ended)
+            self._course.append((ended.ended_s, (told(bucket.sizes), rows), took_s))
         self._free_s = ended.ended_s
         real = sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
         padded = rows * volume(bucket.sizes)
@@ -106,13 +104,27 @@ class Counting:
             return ended.started_s
         return min(max(self._free_s, ended.batch.requests[-1].arrived_s), ended.started_s)
 
-    def service(self, measured: Sequence[ServicePoint]) -> list[ServicePoint]:
-        """What batches took of late, from when they could have started until they were back; where too few ran, what was measured before."""
+    def service(self, measured: Sequence[ServicePoint]) -> tuple[list[ServicePoint], list[float]]:
+        """What batches took of late, from when they could have started until they were back; where few ran, what was measured before.
+
+        Returns:
+            Service times, and the course of their ranks among those of equal size: a busy moment of the machine falls on many.
+        """
+        since_s = self.recent[0].at_s if self.recent else 0.0  # no longer than requests are kept
+        course = [(key, took_s) for ended_s, key, took_s in list(self._course) if ended_s >= since_s]
+        taken: dict[tuple[str, int], list[Seconds]] = {}
+        for key, took_s in course:
+            taken.setdefault(key, []).append(took_s)
+        enough = {key: sorted(samples) for key, samples in taken.items() if len(samples) >= LEAST_SAMPLES}
         found = {(point.bucket, point.rows): point for point in measured}
-        for (bucket, rows), taken in list(self._service.items()):
-            if len(taken) >= LEAST_SAMPLES:
-                found[bucket, rows] = ServicePoint(bucket=bucket, rows=rows, samples_s=list(taken))
-        return list(found.values())
+        for (bucket, rows), samples in enough.items():
+            found[bucket, rows] = ServicePoint(bucket=bucket, rows=rows, samples_s=samples)
+        ranks = [
+            bisect.bisect_left(enough[key], took_s) / len(enough[key])
+            for key, took_s in course
+            if key in enough
+        ]
+        return list(found.values()), ranks
 
     def refused(self, kind: str) -> None:
         """A request was refused, expired or cancelled."""
