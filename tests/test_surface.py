@@ -24,6 +24,8 @@ PUBLIC = [
     "parametrize",
     "compare_runs",
     "Recipe",
+    "Router",
+    "serve",
     "lever",
     "load_recipe",
     "tune",

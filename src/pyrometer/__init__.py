@@ -76,6 +76,8 @@ Tuning
 
 Production
   Monitor(model=…)                         watches calls in half a microsecond each; figures, exports, alarms
+  serve(model, inputs)                     pyrometer serve: a model behind HTTP, with dynamic batching
+  Router(weights)                          which version answers a unit or batch: by a keyed hash, or by chance; pyrometer rollout
 
 Data and numbers
   observe_loading(train), LoaderReport     how the data arrives
@@ -138,11 +140,13 @@ if TYPE_CHECKING:
     from pyrometer.monitor.monitor import Monitor as Monitor
     from pyrometer.numerics.report import NumericsReport as NumericsReport
     from pyrometer.numerics.watch import watch_numerics as watch_numerics
+    from pyrometer.rollout.router import Router as Router
     from pyrometer.rules.diagnose import diagnose as diagnose
     from pyrometer.rules.diagnosis import Diagnosis as Diagnosis
     from pyrometer.rules.finding import Finding as Finding
     from pyrometer.rules.settings import RuleSettings as RuleSettings
     from pyrometer.rules.settings import load_rule_settings as load_rule_settings
+    from pyrometer.serving.serve import serve as serve
     from pyrometer.trace.analysis.registry import analyses as analyses
     from pyrometer.trace.analysis.registry import analyze as analyze
     from pyrometer.trace.capture.attach import attach as attach
@@ -210,6 +214,7 @@ _HOMES = {
     "Monitor": "pyrometer.monitor.monitor",
     "NumericsReport": "pyrometer.numerics.report",
     "Recipe": "pyrometer.tuning.recipe.recipe",
+    "Router": "pyrometer.rollout.router",
     "RuleSettings": "pyrometer.rules.settings",
     "ShapeBuckets": "pyrometer.tuning.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
@@ -267,6 +272,7 @@ _HOMES = {
     "record_snapshot": "pyrometer.memory.snapshots.recording",
     "record_trace": "pyrometer.trace.capture.workload",
     "report_snapshot": "pyrometer.memory.snapshots.build",
+    "serve": "pyrometer.serving.serve",
     "span": "pyrometer.trace.span",
     "trace_script": "pyrometer.trace.capture.script",
     "track_memory": "pyrometer.memory.tracking",

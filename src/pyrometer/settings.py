@@ -203,7 +203,7 @@ _KEYS = {
     "strict": _Key("strict", parse_switch),
     "progress": _Key("progress", parse_switch),
 }
-TABLES = ("rules", "guard", "monitor")
+TABLES = ("rules", "guard", "monitor", "serve")
 """Tables within `[tool.pyrometer]` that others read, each with `read_table(file, name)`."""
 
 
@@ -231,6 +231,32 @@ def read_table(file: Path, name: str | None = None) -> dict[str, Any]:
             _refuse_unknown(table, file)
         table = _as_table(table.get(key, {}), file, ".".join(path[:depth]))
     return table
+
+
+def table_fields(
+    file: Path, name: str, fields: Iterable[str], spelled: Mapping[str, tuple[str, Callable[[str], Any]]]
+) -> dict[str, Any]:
+    """Read a table as the fields of a record; its keys may have hyphens.
+
+    Args:
+        file: the `pyproject.toml`.
+        name: of the table.
+        fields: that are legal.
+        spelled: keys that name their field without its unit, with what parses their text.
+
+    Raises:
+        InputError: as `read_table`, and for an unknown key.
+    """
+    fields = list(fields)
+    found: dict[str, Any] = {}
+    for key, value in read_table(file, name).items():
+        field, parse = spelled.get(key, (key.replace("-", "_"), None))
+        if field not in fields:
+            near = difflib.get_close_matches(field, fields, n=1)
+            meant = f"did you mean {near[0]}?" if near else f"legal are {', '.join(fields)}"
+            raise InputError(f"{file}: [tool.pyrometer.{name}] {key}: no such setting; {meant}")
+        found[field] = parse(value) if parse is not None and isinstance(value, str) else value
+    return found
 
 
 def _refuse_unknown(keys: Iterable[str], file: Path) -> None:

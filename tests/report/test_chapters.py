@@ -31,7 +31,10 @@ from pyrometer.report.documents import (
     Document,
     GuardDocument,
     GuardHistoryDocument,
+    RolloutDocument,
 )
+from pyrometer.rollout.judging.judgement import Guard, MetricTest
+from pyrometer.rollout.state import Decision, Point
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 from pyrometer.rules.diagnosis import Diagnosis
 from recorded import CHECKED, checked
@@ -80,6 +83,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         ),
         "logs": LogAnalysis(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
         "matrix": documents["matrix"],
+        "rollout": rollout_document(),
         "tune": documents["convolutions"],
         "memory": areas["memory"][0],
         "snapshot": areas["snapshot"][0],
@@ -91,6 +95,20 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "leak": changed(areas["memory"][0], memory=leaking, over_limit=["the peak is 3 GiB"]),
         **{program: checked(program) for program in CHECKED},
     }  # fmt: skip
+
+
+def rollout_document() -> RolloutDocument:
+    """One that was taken back, with a course."""
+    test = MetricTest(metric="errors", estimate=3.0, ci_low=1.4, ci_high=5.0, e_value=200.0, needed=40.0, margin=2.0, outcome="worse",
+                      num_new=9, num_old=30, share_new=0.01, share_old=0.003)  # fmt: skip
+    points = [
+        Point(num=num, share=share, tests={"errors": (2.0, 0.5, None, 3.0)})
+        for num, share in ((10, 0.01), (20, 0.05), (30, 0.05))
+    ]
+    decision = Decision(number=1, at_s=0.0, attempt=1, action="roll back", share=0.0, reason="errors: worse")
+    guard = Guard(guard="p99", said="P99 of latency is 90 ms", value=0.09, limit=0.03)
+    return RolloutDocument(name="perception", old="v1", new="v2", state="rolled back", stage=2, stages=[0.01, 0.05, 1.0], share=0.0,
+                           outcome="worse", reason="errors: worse", tests=[test], guards=[guard], decisions=[decision], course=points)  # fmt: skip
 
 
 def guard_report() -> GuardReport:

@@ -63,10 +63,12 @@ def test_a_rule_is_tested_beside_its_family():
     assert set(untested) <= ABOUT_LINTING
 
 
-@every_rule
-def test_the_kinds_that_a_rule_needs_are_read_from_its_text(rule):
-    text = Path(sys.modules[f"pyrometer.rules.{rule.family}.{stem_of(rule)}"].__file__).read_text("utf-8")
-    assert needs_in_text(text) == [frozenset(reading.needs) for reading in rule.readings]
+def test_the_kinds_that_a_rule_needs_are_read_from_its_text():
+    def is_read(rule):
+        text = Path(sys.modules[f"pyrometer.rules.{rule.family}.{stem_of(rule)}"].__file__).read_text("utf-8")
+        return needs_in_text(text) == [frozenset(reading.needs) for reading in rule.readings]
+
+    assert all_but(is_read) == []
 
 
 def test_rules_for_some_kinds_are_those_that_these_can_answer():

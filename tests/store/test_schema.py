@@ -139,10 +139,11 @@ def test_what_was_reported_as_saved_is_forced_to_the_disk(store: Store):
 
 def test_tables_and_statements_compile_for_postgresql():
     dialect = postgresql.dialect()
-    ddl = [str(CreateTable(table).compile(dialect=dialect)) for table in schema.metadata.sorted_tables]
-    ddl += [str(CreateIndex(index).compile(dialect=dialect)) for index in schema.runs.indexes]
-    assert "document JSON NOT NULL" in ddl[0]
-    assert "size_bytes BIGINT NOT NULL" in ddl[1]
+    tables = schema.metadata.tables.items()
+    ddl = {name: str(CreateTable(table).compile(dialect=dialect)) for name, table in tables}
+    assert all(str(CreateIndex(index).compile(dialect=dialect)) for index in schema.runs.indexes)
+    assert "document JSON NOT NULL" in ddl["runs"]
+    assert "size_bytes BIGINT NOT NULL" in ddl["artifacts"]
     runs = schema.runs
     statements = [
         select(runs)
@@ -165,7 +166,8 @@ def test_runs_of_before_are_numbered_by_their_dates_and_keep_their_digests(store
         plain = {name: value for name, value in to_dict(run).items() if name not in {"artifacts", "number"}}
         connection.execute("UPDATE runs SET sha256 = ? WHERE id = ?", (_digest(plain), run.id))
     connection.executescript(
-        "DROP INDEX runs_by_number; ALTER TABLE runs DROP COLUMN number; UPDATE alembic_version SET version_num = '0003'"
+        "DROP INDEX runs_by_number; ALTER TABLE runs DROP COLUMN number; DROP TABLE rollouts; DROP TABLE rollout_decisions;"
+        "DROP TABLE rollout_counts; UPDATE alembic_version SET version_num = '0003'"
     )
     connection.close()
     again = Store.open(store.folder)

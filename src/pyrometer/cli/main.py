@@ -36,7 +36,9 @@ VERBS = {
     "export": "write a stored run as JSON, Markdown or HTML",
     "prune": "delete old runs from the store",
     "ui": "browse stored and running measurements",
+    "serve": "serve a model over HTTP with dynamic batching, or plan what a batching policy would do to requests",
     "monitor": "what production says: a live view, dashboards and alert rules, the analysis of logs",
+    "rollout": "let a new version in by evidence: stages, always-valid tests, automatic rollback",
     "mcp": "serve the verbs to coding assistants over the Model Context Protocol",
     "env": "print the machine, versions and settings that results depend on",
 }

@@ -20,7 +20,8 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+from pyrometer.listening import LOOPBACK, is_loopback
+
 _EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - to recognise them
 _ALWAYS = {
     "x-content-type-options": "nosniff",
@@ -32,15 +33,6 @@ _ALWAYS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 DEFAULT_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
-
-    >>> is_loopback("127.0.0.2"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    return host in LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdigit())
 
 
 def names_of(host: str) -> frozenset[str]:

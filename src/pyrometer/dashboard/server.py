@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 
-from pyrometer.dashboard.access import is_loopback, names_of
+from pyrometer.dashboard.access import names_of
 from pyrometer.dashboard.app import make_app
-from pyrometer.errors import InputError, UsageError
+from pyrometer.errors import UsageError
+from pyrometer.listening import bound_socket, is_loopback, url_of
 from pyrometer.monitor.live.sources import FOLDER, STREAM, FolderTicks, open_source
 from pyrometer.monitor.live.watch import LiveWatch
 from pyrometer.quantity import Seconds
@@ -57,7 +57,7 @@ class Dashboard:
             )
         # The folder that monitors write to by default may be made later.
         source = FolderTicks(Path(FOLDER)) if monitor is None else open_source(monitor, stream)
-        self._socket = _bound(host, port)
+        self._socket = bound_socket(host, port)
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         app = make_app(
             location,
@@ -82,9 +82,7 @@ class Dashboard:
     @property
     def url(self) -> str:
         """What to open; the token in it lets a browser in."""
-        host, port = self._socket.getsockname()[:2]
-        shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-        return f"http://{shown}:{port}/?token={self.token}"
+        return f"{url_of(self._socket)}/?token={self.token}"
 
     def serve(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
         """Answer until Ctrl-C or `stop`.
@@ -100,22 +98,3 @@ class Dashboard:
     def stop(self) -> None:
         """Let `serve` return soon; may be called from another thread."""
         self._server.should_exit = True
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise InputError(
-            f"--host {host}: {error.strerror}; legal is an address of this machine, such as 127.0.0.1"
-        ) from error
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-    except OSError as error:
-        made.close()
-        raise InputError(
-            f"{host}:{port}: {error.strerror}; pass another --port, or 0 for any that is free"
-        ) from error
-    return made

@@ -229,6 +229,10 @@ class Monitor:
             return None
         return self._exports.server.port
 
+    def metrics_page(self) -> bytes:
+        """What `/metrics` answers with, for a server of your own."""
+        return b"" if self.disabled else self._exports.render()
+
     def last(self, span_s: Seconds) -> Tick:
         """What happened within the last seconds, minutes, or hour, as one tick."""
         return Tick(span_s=0.0) if self.disabled else self._exports.windows.last(span_s)

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +23,7 @@ import msgspec
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc, from_dict
-from pyrometer.settings import find_project, parse_bytes, parse_duration, read_table
+from pyrometer.settings import find_project, parse_bytes, parse_duration, table_fields
 
 _SPELLED = {
     "limit": ("limit_s", parse_duration),
@@ -87,19 +86,8 @@ def load_monitor_settings(cwd: Path, **given: Any) -> MonitorSettings:
         InputError: an unreadable file, an unknown key or a bad value.
     """
     file = find_project(cwd)
-    table = {} if file is None else read_table(file, "monitor")
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        field, parse = _SPELLED.get(key, (key.replace("-", "_"), None))
-        if field not in MonitorSettings.__struct_fields__:
-            near = difflib.get_close_matches(field, MonitorSettings.__struct_fields__, n=1)
-            meant = (
-                f"did you mean {near[0]}?"
-                if near
-                else f"legal are {', '.join(MonitorSettings.__struct_fields__)}"
-            )
-            raise InputError(f"{file}: [tool.pyrometer.monitor] {key}: no such setting; {meant}")
-        found[field] = parse(value) if parse is not None and isinstance(value, str) else value
+    known = MonitorSettings.__struct_fields__
+    found = {} if file is None else table_fields(file, "monitor", known, _SPELLED)
     if file is not None and found.get("folder"):
         found["folder"] = str(file.parent / found["folder"])
     settings = from_dict(MonitorSettings, found)

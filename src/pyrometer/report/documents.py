@@ -24,6 +24,8 @@ from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import doc
 from pyrometer.report.attachments import Attachments
+from pyrometer.rollout.judging.judgement import Guard, MetricTest, Outcome
+from pyrometer.rollout.state import Decision, Point, Status
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.store.comparison import Comparison
@@ -237,6 +239,34 @@ class GuardHistoryDocument(Document, frozen=True, kw_only=True):
     num_elsewhere: Annotated[
         int, doc("recorded jobs of other machines or settings, which count for nothing")
     ] = 0
+
+
+class RolloutDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer rollout status NAME --json`, and what the other verbs of a rollout leave."""
+
+    name: str
+    old: Annotated[str, doc("the version that is there")]
+    new: Annotated[str, doc("the version that is to replace it")]
+    state: Status
+    stage: Annotated[int, doc("from 1; all replicas with the old version count as the first")]
+    stages: Annotated[list[float], doc("shares of the new version")]
+    share: Annotated[float, doc("of the new version, now")]
+    attempt: int = 1
+    elapsed_s: Annotated[Seconds, doc("in this stage")] = 0.0
+    outcome: Annotated[Outcome, doc("what the judge says of the next stage")]
+    reason: str
+    num_new: Annotated[int, doc("observations of the new version in this stage")] = 0
+    num_old: int = 0
+    tests: list[MetricTest] = []
+    guards: Annotated[list[Guard], doc("broken ones, which need no statistics")] = []
+    decisions: Annotated[list[Decision], doc("of this attempt, in order")] = []
+    course: Annotated[list[Point], doc("what the tests said as observations came")] = []
+    levers: Annotated[list[str], doc("rollouts of single levers below this name")] = []
+
+    @property
+    def target(self) -> str:
+        """What is rolled out."""
+        return self.name
 
 
 class EnvironmentDocument(Document, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from pyrometer.memory.timeline import Timeline
 from pyrometer.report.chapters.chapter import Chart
 from pyrometer.report.chapters.compile import REST_SLOT, WHOLE_SLOT, phase_slots
 from pyrometer.report.chapters.memory import SLOTS
+from pyrometer.report.charts.course import course
 from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
 from pyrometer.report.charts.icicle import icicle
@@ -88,6 +89,7 @@ def _compiling_steps(report: CompileReport) -> Markup | None:
 
 DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "compiling-steps": _compiling_steps,
+    "course": course,
     "forest": forest,
     "histogram": histogram,
     "intervals": intervals,

@@ -23,11 +23,13 @@ from pyrometer.report.documents import (
     GuardHistoryDocument,
     MatrixDocument,
     MemoryDocument,
+    RolloutDocument,
     SnapshotDocument,
     TraceDocument,
     TuneDocument,
 )
 from pyrometer.report.lever_list import LeversDocument
+from pyrometer.report.plan import PlanDocument
 from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
 from pyrometer.report.tuned_predictions import PredictionsDocument
 
@@ -48,8 +50,10 @@ DOCUMENTS: dict[str, type[Document]] = {
     "monitor-live": LiveDocument,
     "predictions": PredictionsDocument,
     "prune": PruneDocument,
+    "rollout-status": RolloutDocument,
     "rule": RulesDocument,
     "runs": RunsDocument,
+    "serve-plan": PlanDocument,
     "trace": TraceDocument,
     "tune": TuneDocument,
     "tune-list": LeversDocument,

@@ -25,7 +25,7 @@ from pyrometer.errors import StoreError
 
 # Every revision in `migrations/versions`, oldest first. Known here too, so that a store that is up to date is
 # opened without importing alembic, which takes longer than the listing itself.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 
 metadata = MetaData()
 
@@ -58,6 +58,35 @@ artifacts = Table(
     Column("path", Text, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
+)
+
+# Rollouts: the state of each name, replaced as one piece; what was decided; and what processes counted.
+rollouts = Table(
+    "rollouts",
+    metadata,
+    Column("name", String(120), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("content", Text, nullable=False),
+)
+
+rollout_decisions = Table(
+    "rollout_decisions",
+    metadata,
+    Column("name", String(120), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("content", Text, nullable=False),
+)
+
+rollout_counts = Table(
+    "rollout_counts",
+    metadata,
+    Column("name", String(120), primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("arm", String(8), primary_key=True),
+    Column("reporter", String(120), primary_key=True),
+    Column("block", BigInteger, primary_key=True, autoincrement=False),
+    Column("content", Text, nullable=False),
 )
 
 # Files and marks of stores on a server; a folder keeps them as files.

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import RowMapping, Text, bindparam, cast, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, Text, bindparam, cast, delete, func, insert, select
 
 from pyrometer.errors import InputError, StoreError
 from pyrometer.quantity import Seconds
@@ -268,6 +269,19 @@ class Store:
                 f"{self.name}: its notes cannot be read ({error}); move marks.json, or the row of the table marks, away to go on "
                 "without them"
             ) from error
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A transaction of somebody else's tables that only reads; errors become a `StoreError`."""
+        return self._within(self._engine.begin())
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """The same as the only writer: others wait for its end."""
+        return self._within(self._backend.writing())
+
+    @contextmanager
+    def _within(self, transaction: AbstractContextManager[Connection]) -> Iterator[Connection]:
+        with self._errors(), transaction as connection:
+            yield connection
 
     def signature(self) -> Signature:
         """Changes whenever a run is stored or deleted.

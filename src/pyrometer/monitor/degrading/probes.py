@@ -11,15 +11,13 @@ import random
 from collections.abc import Sequence
 from typing import Annotated
 
+from pyrometer.bench.comparison.always_valid import width
 from pyrometer.errors import InputError
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc
 
 LEAST = 100
 """Batches without a lever before its interval means anything."""
-
-TUNED_FOR = 5000.0
-"""Batches at which the interval is narrowest for its confidence."""
 
 
 class LeverEffect(Record, frozen=True, kw_only=True):
@@ -99,14 +97,3 @@ class LeverProbes:
             low=math.exp(away - reach),
             high=math.exp(away + reach),
         )
-
-
-def width(count: float, alpha: float) -> float:
-    """Standard errors on either side of a difference that an interval needs to hold at all times.
-
-    >>> 3.0 < width(5000, 0.01) < 4.0
-    True
-    """
-    rho2 = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / TUNED_FOR
-    spread = count * rho2 + 1
-    return math.sqrt(2 * spread / (count * rho2) * math.log(math.sqrt(spread) / alpha))

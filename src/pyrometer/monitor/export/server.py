@@ -10,12 +10,16 @@ from typing import Any, NamedTuple
 
 from pyrometer.monitor.export.prometheus import CONTENT_TYPE
 
+_MOST_BYTES = 1 << 16
+"""Of what a client sends."""
+
 
 class Page(NamedTuple):
     """What a path answers with."""
 
     content_type: str
     body: bytes
+    status: int = 200
 
 
 class MetricsServer:
@@ -75,11 +79,17 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:  # noqa: BLE001 - the next scrape may succeed
             self.send_error(500, f"{type(error).__name__}: {error}"[:200])
             return
-        self.send_response(200)
+        self.send_response(page.status)
         self.send_header("Content-Type", page.content_type)
         self.send_header("Content-Length", str(len(page.body)))
         self.end_headers()
         self.wfile.write(page.body)
+
+    def do_POST(self) -> None:
+        """Answer as to GET: a webhook sends what it knows, and nothing of it is needed."""
+        length = self.headers.get("Content-Length", "0")
+        self.rfile.read(min(int(length), _MOST_BYTES) if length.isdigit() else 0)
+        self.do_GET()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """A scrape every few seconds is no news."""

@@ -25,6 +25,7 @@ TELLERS: Mapping[str, str] = MappingProxyType({
     "logs": "logs:tell",
     "matrix": "matrix:tell",
     "memory": "memory:tell",
+    "rollout": "rollout:tell",
     "snapshot": "memory:tell_snapshot",
     "trace": "trace:tell",
     "tune": "tune:tell",

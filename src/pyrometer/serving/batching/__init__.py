@@ -1,0 +1,1 @@
+"""When requests become a batch: a pure core without threads, clocks or tensors."""

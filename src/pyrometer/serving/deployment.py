@@ -1,0 +1,312 @@
+"""One model that is served: prepared, answering, loaded anew, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pyrometer.errors import InputError, PyrometerError, UsageError
+from pyrometer.listening import bound_socket, is_loopback, url_of
+from pyrometer.monitor.monitor import Monitor
+from pyrometer.quantity import format_percent
+from pyrometer.rollout.agent import Agent
+from pyrometer.rollout.router import Router
+from pyrometer.serving.batching.policy import BatchPolicy
+from pyrometer.serving.batching.service_times import ServiceTimes
+from pyrometer.serving.planning.arrivals import Arrival, recorded
+from pyrometer.serving.planning.plan import Model, evaluate
+from pyrometer.serving.running.batcher import Batcher, Observer
+from pyrometer.serving.running.canary import Canary
+from pyrometer.serving.running.counting import Counting
+from pyrometer.serving.running.versions import Versions
+from pyrometer.serving.running.worker import Worker
+from pyrometer.serving.settings import TOKEN, ServeSettings
+from pyrometer.serving.starting.preparing import Prepared, Preparing, Say
+from pyrometer.serving.starting.source import Source
+from pyrometer.tuning.shapes.axes import Dims
+
+LEAST_FOR_PREDICTION = 100
+
+
+class Candidate(NamedTuple):
+    """A version beside the first: it gets a share of the batches, that of a rollout, or all of them in the shadow."""
+
+    source: Source
+    share: float
+    is_shadow: bool = False
+    agent: Agent | None = None
+
+    @property
+    def control(self) -> str:
+        """A second copy of the first version, as cold as the candidate is; empty for none."""
+        return "" if self.agent is None else self.agent.state.plan.control
+
+
+class Deployment:
+    """Serves one model until it is asked to end.
+
+    Args:
+        source: what is served.
+        settings: how.
+        buckets: sizes that vary.
+        candidate: another version beside it.
+        token: that requests need.
+        say: is told how far it is.
+
+    Raises:
+        UsageError: other machines could connect, and no token keeps them out.
+        InputError: the address cannot be used.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        settings: ServeSettings,
+        buckets: Dims,
+        *,
+        candidate: Candidate | None = None,
+        token: str | None = None,
+        say: Say = lambda _: None,
+    ) -> None:
+        if not is_loopback(settings.host) and token is None:
+            raise UsageError(
+                f"--host {settings.host}: other machines could connect; set {TOKEN} to a token that clients send, "
+                "such as that of `openssl rand -hex 32`"
+            )
+        self.settings = settings
+        self.name = settings.name or source.name()
+        self.token = token
+        self._source = source
+        self._candidate = candidate
+        self._preparing = Preparing(settings, buckets, say)
+        self._bound: socket.socket | None = bound_socket(settings.host, settings.port)
+        self.url = url_of(self._bound)
+        self.router: Router | None = None
+        self._open: dict[str, Prepared] = {}
+        self._reloading = asyncio.Lock()
+        self._server: Any = None
+
+    @property
+    def first(self) -> Prepared:
+        """The version that was prepared first, or the one that took its place."""
+        return self._open[self._current]
+
+    @property
+    def beside(self) -> str | None:
+        """Another version, in words."""
+        if self._candidate is None:
+            return None
+        name = next(name for name in self._open if name != self._current)
+        where = self._candidate.source.target
+        if self._candidate.agent is not None:
+            rollout = self._candidate.agent.state.plan.name
+            return f"version {name} ({where}) answers the share of rollout {rollout}"
+        if self._candidate.is_shadow:
+            return f"version {name} ({where}) in the shadow: it runs, and is compared"
+        return f"version {name} ({where}) answers {format_percent(self._candidate.share)} of the batches"
+
+    @property
+    def policy(self) -> BatchPolicy:
+        """When batches are closed."""
+        return self.settings.policy(self.first.most_rows)
+
+    def prepare(self) -> Prepared:
+        """Load, tune, prove, size and warm every version.
+
+        Raises:
+            PyrometerError: one cannot be served.
+        """
+        self._current = self.settings.version
+        self._open[self._current] = self._preparing.prepare(self._source, self._current, Worker())
+        if self._candidate is not None:
+            name = _next_version(self._current)
+            self._open[name] = self._preparing.prepare(
+                self._candidate.source, name, Worker(), most_rows=self.first.most_rows
+            )
+            control = self._candidate.control
+            if control:
+                self._open[control] = self._preparing.prepare(
+                    self._source, control, Worker(), most_rows=self.first.most_rows
+                )
+        return self.first
+
+    async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Answer until a signal, or `stop`."""
+        from pyrometer.serving.http.app import Application
+        from pyrometer.serving.http.server import InferenceServer
+
+        settings = self.settings
+        device = str(self.first.program.session.device)
+        monitor = Monitor(model=self.name, device=device)
+        counting = Counting(monitor)
+        self._versions = Versions(self.first.program)
+        canary = self._admit_candidate(counting)
+        times = ServiceTimes.of(self.first.points)
+        batcher = Batcher(
+            self._versions, self.policy, times, limit_s=settings.hang_s, observer=canary or counting
+        )
+        app = Application(
+            self.name,
+            batcher,
+            monitor,
+            counting,
+            most_bytes=settings.most_body_bytes,
+            token=self.token,
+            reload=self.reload if self._source.may_change else None,
+            predict=lambda: self._predicted(counting),
+        )
+        self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
+        assert self._bound is not None
+        bound, self._bound = self._bound, None
+        with monitor, self._reloaded_by_signal():
+            following = None if canary is None else asyncio.create_task(canary.follow())
+            try:
+                await self._server.run_until_ended(bound, on_ready)
+            finally:
+                batcher.close()
+                if following is not None:
+                    following.cancel()
+
+    def stop(self) -> None:
+        """Begin to end, from any thread: accepted requests are answered first."""
+        self._server.stop()
+
+    def close(self) -> None:
+        """Let the models go, and what the targets had changed."""
+        if self._bound is not None:
+            self._bound.close()
+        for name in list(self._open)[::-1]:
+            self._let_go(name)
+
+    async def reload(self) -> str:
+        """Load the target anew beside the running version, and let it take over once it is warm and proved.
+
+        Returns:
+            The name of the new version.
+
+        Raises:
+            PyrometerError: it cannot be served; the present one goes on.
+        """
+        async with self._reloading:
+            name = _next_version(self._current)
+            first = self.first
+            fresh = await asyncio.to_thread(
+                self._preparing.prepare, self._source, name, Worker(), anew=True, most_rows=first.most_rows
+            )
+            self._open[name] = fresh
+            try:
+                gone = self._versions.swap(fresh.program)
+            except InputError:
+                self._let_go(name)
+                raise
+            self._current = name
+            for one in gone:
+                self._let_go(one)
+            fresh.program.session.activate()
+            return name
+
+    def _admit_candidate(self, observer: Observer) -> Canary | None:
+        if self._candidate is None:
+            return None
+        name = next(name for name in self._open if name != self._current)
+        self._versions.add(self._open[name].program)
+        if self._candidate.agent is not None:
+            if self._candidate.control:
+                self._versions.add(self._open[self._candidate.control].program)
+            canary = Canary(self._candidate.agent, observer, self._versions.names)
+            self.router = self._candidate.agent.router
+            self._versions.route(canary.choose)
+            return canary
+        if self._candidate.is_shadow:
+            self._versions.shadow = name
+        else:
+            share = self._candidate.share
+            # Per batch and by chance: the judge of a rollout can trust nothing less.
+            self.router = Router({self._current: 1.0 - share, name: share}, key=self.name, sticky=False)
+            self._versions.route(self.router.choose)
+        return None
+
+    def _let_go(self, name: str) -> None:
+        prepared = self._open.pop(name)
+        prepared.program.worker.end()
+        prepared.close()
+
+    @contextlib.contextmanager
+    def _reloaded_by_signal(self) -> Iterator[None]:
+        """SIGHUP loads the target anew, where the loop runs in the main thread."""
+        loop = asyncio.get_running_loop()
+        tasks: set[asyncio.Task[Any]] = set()
+
+        def again() -> None:
+            task = loop.create_task(self._try_reload())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        can = self._source.may_change and hasattr(signal, "SIGHUP")
+        try:
+            if can:
+                loop.add_signal_handler(signal.SIGHUP, again)
+        except (ValueError, RuntimeError):  # not the main thread
+            can = False
+        try:
+            yield
+        finally:
+            if can:
+                loop.remove_signal_handler(signal.SIGHUP)
+
+    async def _try_reload(self) -> None:
+        try:
+            name = await self.reload()
+            self._preparing.say(f"version {name} takes over")
+        except PyrometerError as error:
+            self._preparing.say(f"the present version stays: {error}")
+
+    def model(self, handoff_s: float) -> Model:
+        """What a plan knows of the model, with the service times that were measured before the first request."""
+        program = self.first.program
+        return Model(
+            self.first.points, program.signature.inputs, program.shaping, program.row_edges, handoff_s
+        )
+
+    def _predicted(self, counting: Counting) -> dict[str, Any] | None:
+        """What the policy should do to the most recent requests."""
+        recent = list(counting.recent)
+        if len(recent) < LEAST_FOR_PREDICTION:
+            return None
+        names = [spec.name for spec in self.first.program.signature.inputs]
+        shaping = self.first.program.shaping
+        arrivals = sorted(
+            Arrival(
+                one.at_s, () if shaping is None else shaping.shapes_of(names, one.sizes, one.rows), one.rows
+            )
+            for one in recent
+        )
+        shapes = "alike" if shaping is None else "buckets"
+        points, ranks = counting.service(self.first.points)
+        model = self.model(0.0)._replace(points=points, ranks=ranks)
+        found = evaluate(
+            model,
+            recorded(arrivals),
+            self.policy,
+            name="as set",
+            shapes=shapes,
+            replays=20,
+        )
+        return dict(msgspec.to_builtins(found))
+
+
+def _next_version(version: str) -> str:
+    """The number after, or a number behind a name.
+
+    >>> _next_version("1"), _next_version("v2.1"), _next_version("main")
+    ('2', 'v2.2', 'main-2')
+    """
+    head = version.rstrip("0123456789")
+    number = version[len(head) :]
+    return f"{head}{int(number) + 1}" if number else f"{version}-2"

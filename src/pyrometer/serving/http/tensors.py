@@ -1,0 +1,226 @@
+"""Tensors in requests and answers of the Open Inference Protocol, version 2: as JSON, or as bytes behind it.
+
+What a request says of itself is held against what the model takes before a single value is read. In JSON `null` is NaN, both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import torch
+
+from pyrometer.errors import InputError
+from pyrometer.serving.running.signature import VARYING, TensorSpec, num_elements
+
+MOST_DIMS = 16
+Array = np.ndarray[Any, Any]
+Parameters = dict[str, Any]
+
+
+class RequestInput(msgspec.Struct):
+    """An input as the client sends it."""
+
+    name: str
+    shape: list[int]
+    datatype: str
+    parameters: Parameters = {}
+    data: Any = None
+
+
+class RequestedOutput(msgspec.Struct):
+    """An output that the client asks for."""
+
+    name: str
+    parameters: Parameters = {}
+
+
+class InferRequest(msgspec.Struct):
+    """The JSON of a request."""
+
+    inputs: list[RequestInput]
+    id: str = ""
+    outputs: list[RequestedOutput] = []
+    parameters: Parameters = {}
+
+
+class Decoded(NamedTuple):
+    """A request that fits the model.
+
+    Attributes:
+        arrays: in the order of the model's inputs.
+        rows: of the batch.
+        request: the rest of what it says.
+    """
+
+    arrays: list[Array]
+    rows: int
+    request: InferRequest
+
+
+_decoder = msgspec.json.Decoder(InferRequest)
+
+
+def decode_request(body: bytes, json_length: int | None, specs: Sequence[TensorSpec]) -> Decoded:
+    """Read a request.
+
+    Args:
+        body: all of it.
+        json_length: of its JSON, where bytes follow.
+        specs: what the model takes.
+
+    Raises:
+        InputError: it says what is wrong, and what is legal.
+    """
+    head = memoryview(body)[: len(body) if json_length is None else json_length]
+    try:
+        request = _decoder.decode(head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"request: no legal JSON of an inference request: {error}") from error
+    given = {one.name: one for one in request.inputs}
+    if len(given) != len(request.inputs) or given.keys() != {spec.name for spec in specs}:
+        names = ", ".join(one.name for one in request.inputs[:MOST_DIMS])
+        legal = ", ".join(spec.name for spec in specs)
+        raise InputError(f"inputs: got {names[:200] or 'none'}; the model takes each of {legal} once")
+    blobs = _blobs(request, memoryview(body)[len(head) :])
+    arrays = [_array(given[spec.name], blobs.get(spec.name), spec) for spec in specs]
+    rows = {len(array) for array in arrays}
+    if len(rows) > 1:
+        told = ", ".join(f"{spec.name} {len(array)}" for spec, array in zip(specs, arrays, strict=True))
+        raise InputError(
+            f"inputs: the first size is that of the batch and must be the same in all; got {told}"
+        )
+    return Decoded(arrays, rows.pop(), request)
+
+
+def _blobs(request: InferRequest, tail: memoryview) -> dict[str, memoryview]:
+    """The bytes of each input that has some, in the order of the request."""
+    found: dict[str, memoryview] = {}
+    at = 0
+    for one in request.inputs:
+        size = one.parameters.get("binary_data_size")
+        if size is None:
+            continue
+        if type(size) is not int or size < 0 or at + size > len(tail):
+            raise InputError(
+                f"{one.name}: binary_data_size {size!r} goes beyond the {len(tail)} bytes behind the JSON"
+            )
+        found[one.name] = tail[at : at + size]
+        at += size
+    if at != len(tail):
+        raise InputError(
+            f"request: {len(tail) - at} bytes behind the JSON belong to no input; send Inference-Header-Content-Length "
+            "and a binary_data_size per input"
+        )
+    return found
+
+
+def _array(given: RequestInput, blob: memoryview | None, spec: TensorSpec) -> Array:
+    if given.datatype != spec.datatype:
+        raise InputError(f"{spec.name}: got datatype {given.datatype[:40]}; the model takes {spec.datatype}")
+    _require_shape(given.shape, spec)
+    if blob is not None:
+        expected = num_elements(given.shape) * spec.carrier.itemsize
+        if len(blob) != expected:
+            raise InputError(
+                f"{spec.name}: got {len(blob)} bytes; {given.shape} of {spec.datatype} are {expected} bytes"
+            )
+        return np.frombuffer(blob, spec.carrier).reshape(given.shape)
+    return _from_json(given, spec)
+
+
+def _require_shape(shape: Sequence[int], spec: TensorSpec) -> None:
+    legal = "[" + ", ".join("any" if size == VARYING else str(size) for size in spec.dims) + "]"
+    if len(shape) != len(spec.dims):
+        raise InputError(f"{spec.name}: got {len(shape)} dimensions; legal is {legal}")
+    if any(size < 1 or own not in {VARYING, size} for size, own in zip(shape, spec.dims, strict=True)):
+        raise InputError(f"{spec.name}: got shape {list(shape)}; legal is {legal}")
+
+
+def _from_json(given: RequestInput, spec: TensorSpec) -> Array:
+    if not isinstance(given.data, list):
+        raise InputError(f"{spec.name}: has no data; send a list of values, or bytes with binary_data_size")
+    try:
+        values = np.array(given.data)
+        if values.dtype == object or not values.size:  # a null among numbers; or ragged, which raises here
+            values = np.array(given.data, np.float64)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise InputError(f"{spec.name}: data holds what is no number, or lists of unlike length") from error
+    if values.size != num_elements(given.shape):
+        raise InputError(
+            f"{spec.name}: got {values.size} values; {list(given.shape)} needs {num_elements(given.shape)}"
+        )
+    return _converted(values, spec).reshape(given.shape)
+
+
+def _converted(values: Array, spec: TensorSpec) -> Array:
+    legal = {"BOOL": "b", "FP": "iuf", "BF": "iuf"}.get(spec.datatype.rstrip("0123456789"), "iu")
+    if values.dtype.kind not in legal:
+        kind = {"b": "true and false", "iu": "whole numbers"}.get(legal, "numbers")
+        raise InputError(
+            f"{spec.name}: {spec.datatype} takes {kind}; got {values.ravel()[0].item()!r} or the like"
+        )
+    if spec.dtype is torch.bfloat16:
+        return torch.from_numpy(values.astype(np.float32)).to(torch.bfloat16).view(torch.uint16).numpy()
+    if legal == "iu":
+        bounds = np.iinfo(spec.carrier)
+        if values.min() < bounds.min or values.max() > bounds.max:
+            raise InputError(
+                f"{spec.name}: holds {values.min()} to {values.max()}; {spec.datatype} holds {bounds.min} to {bounds.max}"
+            )
+    with np.errstate(over="ignore"):
+        return values.astype(spec.carrier)
+
+
+class Answer(NamedTuple):
+    """An encoded answer; `json_length` is given where bytes follow the JSON."""
+
+    body: bytes
+    json_length: int | None
+
+
+def require_outputs(specs: Sequence[TensorSpec], request: InferRequest) -> None:
+    """Refuse a request for outputs that the model does not give, before it costs anything.
+
+    Raises:
+        InputError: it says which there are.
+    """
+    known = [spec.name for spec in specs]
+    unknown = next((one.name for one in request.outputs if one.name not in known), None)
+    if unknown is not None:
+        raise InputError(f"outputs: got {unknown[:80]}; legal are {', '.join(known)}")
+
+
+def encode_answer(
+    head: Mapping[str, Any],
+    outputs: Sequence[tuple[TensorSpec, Array]],
+    request: InferRequest,
+) -> Answer:
+    """Write an answer with the outputs that were asked for, all by default."""
+    asked = {one.name: one for one in request.outputs}
+    blobs: list[bytes] = []
+    told: list[dict[str, Any]] = []
+    for spec, array in outputs:
+        if asked and spec.name not in asked:
+            continue
+        one: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": list(array.shape)}
+        if _wants_bytes(asked.get(spec.name), request):
+            blobs.append(array.tobytes())
+            one["parameters"] = {"binary_data_size": len(blobs[-1])}
+        else:
+            one["data"] = _plain(array, spec)
+        told.append(one)
+    raw = msgspec.json.encode({**head, "outputs": told})
+    return Answer(b"".join([raw, *blobs]), len(raw)) if blobs else Answer(raw, None)
+
+
+def _wants_bytes(asked: RequestedOutput | None, request: InferRequest) -> bool:
+    default = request.parameters.get("binary_data_output", False)
+    return bool(asked.parameters.get("binary_data", default) if asked is not None else default)
+
+
+def _plain(array: Array, spec: TensorSpec) -> list[Any]:
+    values = spec.to_torch(array).float().numpy() if spec.dtype is torch.bfloat16 else array
+    return values.ravel().tolist()

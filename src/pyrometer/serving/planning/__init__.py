@@ -1,0 +1,1 @@
+"""What a policy would do to arrivals, before anything is deployed."""

@@ -1,0 +1,1 @@
+"""Batches through the model: a thread of its own, versions, shapes."""

@@ -1,0 +1,369 @@
+"""From requests to batches to answers: the queue on the clock of an event loop, and the model in its thread.
+
+Everything here runs in the thread of the loop but `_run`, which runs in that of the model. Times are read from the monotonic clock, since
+that of uvloop has milliseconds only. A request that was accepted gets one
+answer: outputs, an error, or the word that its deadline has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Hashable
+from time import monotonic
+from typing import NamedTuple, Protocol
+
+from pyrometer.bench.matrix.numerics import numeric_error
+from pyrometer.quantity import Seconds
+from pyrometer.serving.batching.policy import USUAL, BatchPolicy
+from pyrometer.serving.batching.queue import BatchQueue
+from pyrometer.serving.batching.service_times import ServiceTimes
+from pyrometer.serving.batching.waiting import Batch, Refusal, Waiting
+from pyrometer.serving.running.program import Array, Program, Rows, nonfinite
+from pyrometer.serving.running.shaping import told
+from pyrometer.serving.running.versions import Versions
+from pyrometer.serving.running.worker import Done
+from pyrometer.tuning.shapes.axes import Sizes
+from pyrometer.workload.failure import described
+
+MOST_LEFT_BEHIND = 3
+"""Threads that hang in the model before the server says that it is dead."""
+
+
+class Bucket(NamedTuple):
+    """What may share a batch."""
+
+    sizes: Sizes
+    version: str | None = None
+
+
+class Served(NamedTuple):
+    """The answer to one request.
+
+    Attributes:
+        outputs: one array each; empty where it failed.
+        failure: why there are none.
+        version: that it ran in.
+        nonfinite: names of outputs with NaN or infinities.
+    """
+
+    outputs: list[Array]
+    failure: str | None
+    version: str
+    nonfinite: list[str]
+
+
+class RequestError(Exception):
+    """A request that gets no outputs."""
+
+    def __init__(self, status: int, text: str, retry_after_s: Seconds | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class Ended(NamedTuple):
+    """A batch that has run, for whoever counts."""
+
+    batch: Batch
+    program: Program
+    took_s: Seconds
+    started_s: Seconds
+    ended_s: Seconds
+    answers: list[Served]
+
+
+class Observer(Protocol):
+    """Is told what happens; nothing of it may take long."""
+
+    def batch_ended(self, ended: Ended, num_waiting: int) -> None:
+        """A batch has run."""
+
+    def refused(self, kind: str) -> None:
+        """A request was refused, expired or was cancelled."""
+
+    def shadowed(self, error: float | None) -> None:
+        """A batch has run in the shadow, too: how far its outputs are from those that were given; None where it failed."""
+
+
+class Batcher:
+    """Takes requests, and lets the model answer them in batches.
+
+    Args:
+        versions: of the model.
+        policy: when batches are closed.
+        times: what batches are expected to take.
+        limit_s: that a batch may take before it counts as hanging.
+        observer: is told.
+    """
+
+    def __init__(
+        self,
+        versions: Versions,
+        policy: BatchPolicy,
+        times: ServiceTimes,
+        *,
+        limit_s: Seconds,
+        observer: Observer,
+    ) -> None:
+        self.versions = versions
+        self.is_draining = False
+        self.num_left_behind = 0
+        self._times = times
+        self._queue = BatchQueue(policy, self._expected)
+        self._is_shadow_busy = False
+        self._limit_s = limit_s
+        self._observer = observer
+        self._loop = asyncio.get_running_loop()
+        self._running: tuple[Batch, Program] | None = None
+        self._number = 0
+        self._is_pump_due = False
+        self._rows_seen = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = math.inf
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def num_waiting(self) -> int:
+        """Rows in the queue."""
+        return self._queue.rows
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the model can still be asked."""
+        return self.num_left_behind < MOST_LEFT_BEHIND
+
+    def submit(
+        self,
+        rows: Rows,
+        bucket: Bucket,
+        *,
+        timeout_s: Seconds = math.inf,
+        priority: int = USUAL,
+    ) -> Waiting:
+        """Let a request wait; its payload holds the future of its answer.
+
+        Raises:
+            RequestError: it is refused.
+        """
+        if self.is_draining or not self.is_alive:
+            why = "the server is shutting down" if self.is_draining else "the model hangs"
+            raise RequestError(503, f"{why}; send the request to another replica", 1.0)
+        now_s = monotonic()
+        waiting = Waiting(
+            bucket,
+            rows.rows,
+            now_s,
+            deadline_s=now_s + timeout_s,
+            priority=priority,
+            payload=(rows, self._loop.create_future()),
+        )
+        refusal = self._queue.offer(waiting, now_s)
+        if refusal is not None:
+            self._observer.refused(refusal.kind)
+            raise self._refused(refusal, rows.rows)
+        self._idle.clear()
+        self._pump_soon()
+        if timeout_s < math.inf:
+            self._arm(waiting.deadline_s)
+        return waiting
+
+    def cancel(self, waiting: Waiting) -> None:
+        """The client has gone: its request costs nothing if it is not running yet."""
+        if self._queue.cancel(waiting):
+            self._observer.refused("cancelled")
+            waiting.payload[1].cancel()
+            self._settle()
+
+    async def drain(self) -> None:
+        """Accept nothing more, and return when every accepted request has its answer."""
+        self.is_draining = True
+        self._pump_soon()
+        await self._idle.wait()
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        for timer in (self._timer, self._watchdog):
+            if timer is not None:
+                timer.cancel()
+
+    def _refused(self, refusal: Refusal, rows: int) -> RequestError:
+        most = self._queue.policy
+        if refusal.kind == "too_large":
+            return RequestError(400, f"batch: got {rows} rows; at most {most.most_rows} in one request")
+        return RequestError(
+            429,
+            f"the queue is full: {self._queue.rows} of {most.most_waiting} rows wait; try again later",
+            refusal.retry_after_s,
+        )
+
+    def _expected(self, bucket: Hashable, rows: int) -> Seconds:
+        assert isinstance(bucket, Bucket)
+        return self._times.expected(told(bucket.sizes), rows)
+
+    def _pump_soon(self) -> None:
+        """Close a batch once the loop has read all that has come: as long as each turn brings more, one more is waited for."""
+        if not self._is_pump_due:
+            self._is_pump_due = True
+            self._rows_seen = self._queue.rows
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        rows = self._queue.rows
+        if self._running is None and self._rows_seen < rows < self._queue.policy.most_rows:
+            self._rows_seen = rows
+            self._loop.call_soon(self._turn)
+        else:
+            self._pump()
+
+    def _pump(self) -> None:
+        self._is_pump_due = False
+        now_s = monotonic()
+        for one in self._queue.expire(now_s):
+            self._observer.refused("expired")
+            _fail(one, RequestError(504, "the deadline of the request passed before the model was free"))
+        if self._running is None:
+            batch = self._queue.take(now_s, is_draining=self.is_draining)
+            if batch is not None:
+                self._dispatch(batch)
+        self._settle()
+        next_s = self._queue.next_s(now_s) if self._running is None else self._queue.next_deadline_s()
+        if next_s < math.inf:
+            self._arm(next_s)
+
+    def _arm(self, at_s: Seconds) -> None:
+        """Look again then, unless a look is due before."""
+        if self._timer is not None:
+            if self._timer_s <= at_s:
+                return
+            self._timer.cancel()
+        self._timer_s = at_s
+        self._timer = self._loop.call_later(max(at_s - monotonic(), 0.0), self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._pump_soon()
+
+    def _settle(self) -> None:
+        if self._running is None and not self._queue.rows:
+            self._idle.set()
+
+    def _dispatch(self, batch: Batch) -> None:
+        assert isinstance(batch.bucket, Bucket)
+        program = self.versions.get(batch.bucket.version)
+        self._number += 1
+        number = self._number
+        self._running = (batch, program)
+        started_s = monotonic()
+        sizes = batch.bucket.sizes
+        requests: list[Rows] = [one.payload[0] for one in batch.requests]
+
+        def on_done(done: Done) -> None:
+            self._loop.call_soon_threadsafe(self._finish, number, started_s, done)
+
+        program.worker.submit(lambda: _run(program, requests, sizes), on_done)
+        self._watchdog = self._loop.call_later(self._limit_s, self._hang, number)
+
+    def _finish(self, number: int, started_s: Seconds, done: Done) -> None:
+        if number != self._number or self._running is None:
+            return  # it was given up, and its requests have their answers
+        ended_s = monotonic()
+        batch, program = self._running
+        self._running = None
+        assert self._watchdog is not None
+        self._watchdog.cancel()
+        self._pump_soon()
+        answers: list[Served] = done.result or [
+            Served([], done.failure or "the model gave nothing", program.version, []) for _ in batch.requests
+        ]
+        for one, answer in zip(batch.requests, answers, strict=True):
+            future = one.payload[1]
+            if not future.done():
+                future.set_result(answer)
+        assert isinstance(batch.bucket, Bucket)
+        self._times.note(told(batch.bucket.sizes), program.padded_rows(batch.rows), done.took_s)
+        ended = Ended(batch, program, done.took_s, started_s, ended_s, answers)
+        self._observer.batch_ended(ended, self._queue.rows)
+        self._run_shadow(batch, program, answers)
+
+    def _run_shadow(self, batch: Batch, program: Program, answers: list[Served]) -> None:
+        """The same batch in the shadow version, one at a time in a thread of its own; nobody gets what comes of it."""
+        shadow = self.versions.shadow
+        if shadow is None or shadow == program.version or self._is_shadow_busy or self.is_draining:
+            return
+        other = self.versions.get(shadow)
+        assert isinstance(batch.bucket, Bucket)
+        requests, sizes = [one.payload[0] for one in batch.requests], batch.bucket.sizes
+
+        def compared() -> float | None:
+            return _difference(other, _run(other, requests, sizes), answers)
+
+        def on_done(done: Done) -> None:
+            self._loop.call_soon_threadsafe(self._end_shadow, done)
+
+        self._is_shadow_busy = True
+        other.worker.submit(compared, on_done)
+
+    def _end_shadow(self, done: Done) -> None:
+        self._is_shadow_busy = False
+        self._observer.shadowed(done.result)
+
+    def _hang(self, number: int) -> None:
+        if number != self._number or self._running is None:
+            return
+        batch, program = self._running
+        self._running = None
+        self._number += 1
+        self.num_left_behind += 1
+        failure = f"the model did not answer within {self._limit_s:g} s"
+        answers = [Served([], failure, program.version, []) for _ in batch.requests]
+        for one in batch.requests:
+            _fail(one, RequestError(504, failure))
+        now_s = monotonic()
+        ended = Ended(batch, program, self._limit_s, now_s - self._limit_s, now_s, answers)
+        self._observer.batch_ended(ended, self._queue.rows)
+        program.worker = program.worker.again()
+        if not self.is_alive:
+            self._give_up()
+        self._pump()
+
+    def _give_up(self) -> None:
+        """Nobody would answer those that wait."""
+        while (batch := self._queue.take(monotonic(), is_draining=True)) is not None:
+            for one in batch.requests:
+                _fail(one, RequestError(503, "the model hangs; send the request to another replica", 1.0))
+
+
+def _run(program: Program, requests: list[Rows], bucket: Sizes) -> list[Served]:
+    """All of them in one call; where that fails each alone, once, so that one bad request takes none of the others along."""
+    try:
+        return [_served(program, outputs) for outputs in program.run(requests, bucket)]
+    except Exception as error:  # noqa: BLE001 - a model may raise anything
+        if len(requests) == 1:
+            return [Served([], described(error), program.version, [])]
+    return [answer for one in requests for answer in _run(program, [one], bucket)]
+
+
+def _served(program: Program, outputs: list[Array]) -> Served:
+    return Served(outputs, None, program.version, nonfinite(program.signature.outputs, outputs))
+
+
+def _difference(program: Program, ours: list[Served], theirs: list[Served]) -> float | None:
+    """The largest difference of two lists of answers, relative to the largest value; None where the shadow failed."""
+    worst = 0.0
+    for own, other in zip(ours, theirs, strict=True):
+        if own.failure is not None and other.failure is None:
+            return None
+        pairs = zip(program.signature.outputs, own.outputs, other.outputs, strict=False)
+        for spec, found, expected in pairs:
+            error = numeric_error(spec.to_torch(found), spec.to_torch(expected), 0.0)
+            worst = max(worst, math.inf if error.mismatch is not None else error.max_rel)
+    return worst
+
+
+def _fail(one: Waiting, error: RequestError) -> None:
+    future = one.payload[1]
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,154 @@
+"""What the monitor is told of batches, and what the server keeps to say how it stands."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter as Tally
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyrometer.histogram import Histogram
+from pyrometer.monitor.monitor import Monitor
+from pyrometer.quantity import Seconds
+from pyrometer.serving.batching.service_times import ServicePoint
+from pyrometer.serving.running.batcher import Bucket, Ended
+from pyrometer.serving.running.shaping import padding_share, told, volume
+from pyrometer.tuning.shapes.axes import Sizes
+
+MOST_RECENT = 4096
+"""Requests that a prediction is made from."""
+
+LEAST_SAMPLES = 10
+"""Service times of one size from which on they stand for those that were measured before the first request."""
+
+
+class Arrived(NamedTuple):
+    """A request that was accepted, and how long its answer took."""
+
+    at_s: Seconds
+    sizes: Sizes
+    rows: int
+    latency_s: Seconds
+
+
+class Counting:
+    """Counts batches and requests; every series has a bounded number of labels."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._batches = monitor.counter(
+            "serve_batches", "Batches, by why they were closed", ["reason", "served_version"]
+        )
+        self._answers = monitor.counter(
+            "serve_answers", "Requests that a batch has answered", ["served_version"]
+        )
+        self._failures = monitor.counter(
+            "serve_failures", "Requests that the model failed on", ["served_version"]
+        )
+        self._nonfinite = monitor.counter(
+            "serve_nonfinite", "Requests answered with NaN or infinities", ["served_version"]
+        )
+        self._refused = monitor.counter("serve_refused", "Requests that cost the model nothing", ["why"])
+        self._rows = monitor.histogram("serve_batch_rows", "Rows of a batch")
+        self._took = monitor.histogram(
+            "serve_batch_seconds", "Time of a batch in the model", ["bucket", "served_version"]
+        )
+        self._waited = monitor.histogram("serve_queue_seconds", "Time of a request in the queue")
+        self._waiting = monitor.gauge("serve_waiting_rows", "Rows in the queue")
+        self._real = monitor.counter("serve_elements", "Elements computed, as far as sizes vary", ["kind"])
+        self._shadow = monitor.histogram(
+            "serve_shadow_error", "Largest difference of the shadow's outputs, relative to the largest value"
+        )
+        self._shadow_failures = monitor.counter("serve_shadow_failures", "Batches that the shadow failed on")
+        self._free_s: Seconds = 0.0
+        self._course: deque[tuple[Seconds, tuple[str, int], Seconds]] = deque(maxlen=MOST_RECENT)
+        self.recent: deque[Arrived] = deque(maxlen=MOST_RECENT)
+        self.tally: Tally[str] = Tally()
+        self.shadow_errors: deque[float] = deque(maxlen=MOST_RECENT)
+
+    def batch_ended(self, ended: Ended, num_waiting: int) -> None:
+        """A batch has run."""
+        batch, version = ended.batch, ended.program.version
+        bucket = batch.bucket
+        assert isinstance(bucket, Bucket)
+        self._batches.add(1, batch.reason, version)
+        self._answers.add(len(batch.requests), version)
+        self._rows.record(batch.rows)
+        self._took.record(ended.took_s, told(bucket.sizes), version)
+        self._waiting.set(num_waiting)
+        failed = sum(answer.failure is not None for answer in ended.answers)
+        strange = sum(bool(answer.nonfinite) for answer in ended.answers)
+        if failed:
+            self._failures.add(failed, version)
+        if strange:
+            self._nonfinite.add(strange, version)
+        rows = ended.program.padded_rows(batch.rows)
+        if not failed:
+            took_s = ended.ended_s - self._could_start_s(ended)
+            self._course.append((ended.ended_s, (told(bucket.sizes), rows), took_s))
+        self._free_s = ended.ended_s
+        real = sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
+        padded = rows * volume(bucket.sizes)
+        self._real.add(real, "real")
+        self._real.add(padded - real, "padding")
+        self.tally.update(batches=1, rows=batch.rows, answers=len(batch.requests), failures=failed)
+        self.tally.update(nonfinite=strange, real=real, padded=padded)
+        for one in batch.requests:
+            self._waited.record(max(ended.started_s - one.arrived_s, 0.0))
+            sizes = one.payload[0].sizes
+            self.recent.append(Arrived(one.arrived_s, sizes, one.rows, ended.ended_s - one.arrived_s))
+
+    def _could_start_s(self, ended: Ended) -> Seconds:
+        """When the model was free and the last of a batch had come, unless the policy made it wait."""
+        if ended.batch.reason in {"waited", "deadline"}:
+            return ended.started_s
+        return min(max(self._free_s, ended.batch.requests[-1].arrived_s), ended.started_s)
+
+    def service(self, measured: Sequence[ServicePoint]) -> tuple[list[ServicePoint], list[float]]:
+        """What batches took of late, from when they could have started until they were back; where few ran, what was measured before.
+
+        Returns:
+            Service times, and the course of their ranks among those of equal size: a busy moment of the machine falls on many.
+        """
+        since_s = self.recent[0].at_s if self.recent else 0.0  # no longer than requests are kept
+        course = [(key, took_s) for ended_s, key, took_s in list(self._course) if ended_s >= since_s]
+        taken: dict[tuple[str, int], list[Seconds]] = {}
+        for key, took_s in course:
+            taken.setdefault(key, []).append(took_s)
+        enough = {key: sorted(samples) for key, samples in taken.items() if len(samples) >= LEAST_SAMPLES}
+        found = {(point.bucket, point.rows): point for point in measured}
+        for (bucket, rows), samples in enough.items():
+            found[bucket, rows] = ServicePoint(bucket=bucket, rows=rows, samples_s=samples)
+        ranks = [
+            bisect.bisect_left(enough[key], took_s) / len(enough[key])
+            for key, took_s in course
+            if key in enough
+        ]
+        return list(found.values()), ranks
+
+    def refused(self, kind: str) -> None:
+        """A request was refused, expired or cancelled."""
+        self._refused.add(1, kind)
+        self.tally[f"refused_{kind}"] += 1
+
+    def shadowed(self, error: float | None) -> None:
+        """A batch has run in the shadow, too."""
+        if error is None:
+            self._shadow_failures.add(1)
+            self.tally["shadow_failures"] += 1
+        else:
+            self._shadow.record(error)
+            self.shadow_errors.append(error)
+
+    def summary(self) -> dict[str, float | None]:
+        """How it stands: counts since the start, and latencies of the most recent requests in queue and model."""
+        tally = self.tally
+        latencies = Histogram.of([one.latency_s for one in self.recent])
+        known = bool(latencies.count)
+        return {
+            **{name: float(count) for name, count in sorted(tally.items()) if name not in {"real", "padded"}},
+            "mean_rows": tally["rows"] / tally["batches"] if tally["batches"] else None,
+            "padding_share": padding_share(tally["real"], tally["padded"]) if tally["padded"] else None,
+            "p50_s": latencies.quantile(0.5) if known else None,
+            "p99_s": latencies.quantile(0.99) if known else None,
+        }

@@ -1,0 +1,142 @@
+"""How a model is served, from flags, code or `[tool.pyrometer.serve]` in `pyproject.toml`; what is given wins over the file.
+
+::
+
+    [tool.pyrometer.serve]
+    latency = "50ms"          # of a batch; with the memory it decides how many rows a batch holds
+    wait = "10ms"             # how long a request waits for others, where flush-idle = false
+    hang = "30s"              # a batch that takes longer is given up
+    drain = "30s"             # how long accepted requests may take once the server is asked to end
+    most-body = "64MiB"
+    threads = 4
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from pyrometer.errors import InputError
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import Record, doc, from_dict
+from pyrometer.serving.batching.policy import BatchPolicy
+from pyrometer.settings import find_project, parse_bytes, parse_duration, table_fields
+
+TOKEN = "PYROMETER_SERVE_TOKEN"  # noqa: S105 - the name of the variable
+"""Where the token comes from: a flag would show it to everybody on the machine."""
+_SPELLED = {
+    "latency": ("latency_s", parse_duration),
+    "memory": ("memory_bytes", parse_bytes),
+    "wait": ("wait_s", parse_duration),
+    "starvation": ("starvation_s", parse_duration),
+    "hang": ("hang_s", parse_duration),
+    "drain": ("drain_s", parse_duration),
+    "slow": ("slow_s", parse_duration),
+    "budget": ("budget_s", parse_duration),
+    "most-body": ("most_body_bytes", parse_bytes),
+}
+
+
+class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is served, where, and within which limits.
+
+    Raises:
+        InputError: a value outside its legal range.
+    """
+
+    name: Annotated[str, doc("of the model in paths; by default that of the target")] = ""
+    version: Annotated[str, doc("of the model in paths")] = "1"
+    host: Annotated[str, doc("address to listen on; another than loopback needs a token")] = "127.0.0.1"
+    port: Annotated[int, doc("0 takes a free one")] = 8000
+    batch: Annotated[int | None, doc("rows of a batch; found by search where it is not given")] = None
+    most_batch: Annotated[int, doc("larger batches are not looked for")] = 64
+    latency_s: Annotated[Seconds, doc("that a batch may take in the model")] = 0.050
+    memory_bytes: Annotated[
+        Bytes | None, doc("that a batch may take at its peak; by default what is free")
+    ] = None
+    wait_s: Annotated[Seconds, doc("that a request waits for others while the model is free")] = 0.010
+    flush_idle: Annotated[bool, doc("a free model takes what waits at once")] = True
+    most_waiting: Annotated[int, doc("rows in the queue; beyond, requests are refused with 429")] = 1024
+    starvation_s: Annotated[Seconds, doc("what has waited so long goes first")] = 1.0
+    threads: Annotated[int | None, doc("that torch computes with; by default all cores but one")] = None
+    hang_s: Annotated[Seconds, doc("a batch that takes longer is given up")] = 30.0
+    drain_s: Annotated[Seconds, doc("for accepted requests, once the server is asked to end")] = 30.0
+    most_body_bytes: Annotated[Bytes, doc("of a request")] = 64 << 20
+    slow_s: Annotated[
+        Seconds, doc("for the headers of a request, and for its body beside what its size takes")
+    ] = 10.0
+    budget_s: Annotated[Seconds, doc("for timing batches before the first request")] = 5.0
+    tolerance: Annotated[float, doc("largest relative error of a recipe's outputs")] = 0.03
+
+    def __post_init__(self) -> None:
+        """Refuse what no server could do."""
+        _require("port", self.port, 0 <= self.port < 65536, "0 to 65535")
+        _require("batch", self.batch, self.batch is None or self.batch >= 1, "at least 1")
+        _require("most_batch", self.most_batch, self.most_batch >= 1, "at least 1")
+        _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
+        for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s"):
+            _require(field, getattr(self, field), getattr(self, field) > 0, "above 0")
+        _require("most_body_bytes", self.most_body_bytes, self.most_body_bytes >= 1024, "at least 1 KiB")
+        for part in ("name", "version"):
+            text = getattr(self, part)
+            legal = all(letter.isalnum() or letter in "._-" for letter in text)
+            _require(part, text, legal, "letters, digits, '.', '_' and '-', since it stands in paths")
+
+    def policy(self, most_rows: int) -> BatchPolicy:
+        """When batches of so many rows are closed."""
+        return BatchPolicy(
+            most_rows=most_rows,
+            wait_s=self.wait_s,
+            flush_idle=self.flush_idle,
+            most_waiting=max(self.most_waiting, most_rows),
+            starvation_s=self.starvation_s,
+        )
+
+    @property
+    def computing_threads(self) -> int:
+        """The loop that reads requests needs a core of its own."""
+        return self.threads or max(1, len(_cores()) - 1)
+
+
+def _cores() -> set[int]:
+    """Those that this process may use."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def _require(name: str, value: object, condition: bool, legal: str) -> None:
+    if not condition:
+        raise InputError(f"serve: {name}: got {value}; legal is {legal}")
+
+
+def load_serve_settings(cwd: Path, **given: Any) -> ServeSettings:
+    """The settings of the project in a folder, under those that are given and not None.
+
+    Raises:
+        InputError: an unreadable file, an unknown key or a bad value.
+    """
+    file = find_project(cwd)
+    fields = ServeSettings.__struct_fields__
+    found = {} if file is None else table_fields(file, "serve", fields, _SPELLED)
+    unknown = [name for name in given if name not in fields]
+    if unknown:
+        raise InputError(f"serve: {unknown[0]}: no such setting; legal are {', '.join(fields)}")
+    found |= {name: value for name, value in given.items() if value is not None}
+    return from_dict(ServeSettings, msgspec.to_builtins(found))
+
+
+def token_from(environ: Mapping[str, str]) -> str | None:
+    """The token that requests need, where one is set.
+
+    Raises:
+        InputError: it is too short to keep anybody out.
+    """
+    token = environ.get(TOKEN) or None
+    if token is not None and len(token) < 16:
+        raise InputError(
+            f"{TOKEN}: got {len(token)} characters; legal are 16 or more, such as those of `openssl rand -hex 32`"
+        )
+    return token

@@ -1,0 +1,1 @@
+"""From a target and a recipe to a server that is ready."""

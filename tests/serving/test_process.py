@@ -1,0 +1,186 @@
+"""`pyrometer serve` as a process: its screen, signals, a new version under load, and a kill."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+pytestmark = pytest.mark.slow
+
+MODEL = """
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(factor))
+
+    def forward(self, x):
+        return x * self.factor
+
+def workload():
+    return Scaled({factor}), torch.ones(2, 3)
+"""
+SETTINGS = "[tool.pyrometer.serve]\nbudget = '50ms'\nbatch = 8\ndrain = '20s'\n"
+BODY = json.dumps({"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}]})
+URL = "/v2/models/workload/infer"
+
+
+@contextlib.contextmanager
+def process(folder, *flags):
+    """A server that is ready; its lines so far, and its address."""
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    (folder / "model.py").write_text(MODEL.format(factor=2.0))
+    command = [sys.executable, "-m", "pyrometer", "serve", "model.py:workload", "--port", "0", *flags]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as server:
+        lines = []
+        for line in server.stdout:
+            lines.append(line.rstrip())
+            if line.startswith("curl"):
+                break
+        found = re.search(r"http://\S+", "\n".join(lines))
+        assert found, lines
+        try:
+            yield server, found[0], lines
+        finally:
+            server.kill()
+
+
+def answers(url, count=1):
+    with httpx.Client(base_url=url, timeout=60) as client:
+        return [client.post(URL, content=BODY) for _ in range(count)]
+
+
+class Load:
+    """Clients that ask without a pause, and keep every answer."""
+
+    def __init__(self, url, num_clients=4):
+        self.answers, self.faults = [], []
+        self._ends = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(url,)) for _ in range(num_clients)]
+
+    def _ask(self, url):
+        with httpx.Client(base_url=url, timeout=60) as client:
+            while not self._ends.is_set():
+                try:
+                    self.answers.append(client.post(URL, content=BODY))
+                except httpx.HTTPError as error:
+                    self.faults.append(error)
+                    return
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        self.has(20)
+        return self
+
+    def has(self, number):
+        end = time.monotonic() + 60
+        while len(self.answers) < number:
+            assert time.monotonic() < end, self.faults
+            time.sleep(0.01)
+
+    def __exit__(self, *_):
+        self._ends.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def firsts(self):
+        return {
+            answer.json()["outputs"][0]["data"][0] for answer in self.answers if answer.status_code == 200
+        }
+
+
+def test_the_start_prints_one_screen_with_a_line_to_paste(tmp_path):
+    with process(tmp_path) as (_, url, lines):
+        screen = lines[next(place for place, line in enumerate(lines) if "is ready at" in line) :]
+        assert len(screen) <= 25
+        assert all(len(line) <= 110 for line in screen[:-1])
+        text = "\n".join(screen)
+        for part in ("takes    x FP32[-1, 3]", "proof", "batch    up to 8 rows", "threads", "queue"):
+            assert part in text
+        said = subprocess.run(screen[-1], shell=True, capture_output=True, text=True, timeout=60, check=True)
+        assert json.loads(said.stdout)["outputs"][0]["shape"] == [1, 3]
+        assert answers(url)[0].json()["outputs"][0]["data"] == [2.0, 4.0, 6.0]
+
+
+def test_sigterm_under_load_loses_nothing_that_was_accepted(tmp_path):
+    with process(tmp_path) as (server, url, _):
+        with Load(url) as load:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(60) == 0
+        assert {answer.status_code for answer in load.answers} <= {200, 503}
+        # Who asks once more finds a closed port or an idle connection that is closed; nobody waits for an answer in vain.
+        assert all(
+            isinstance(fault, (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError))
+            for fault in load.faults
+        )
+
+
+def test_a_new_version_takes_over_under_load_without_a_lost_request(tmp_path):
+    with process(tmp_path) as (server, url, _):
+        with Load(url) as load:
+            (tmp_path / "model.py").write_text(MODEL.format(factor=5.0))
+            server.send_signal(signal.SIGHUP)
+            end = time.monotonic() + 60
+            while 5.0 not in load.firsts():
+                assert time.monotonic() < end, "the new version never answered"
+                time.sleep(0.05)
+            load.has(len(load.answers) + 20)
+        assert {answer.status_code for answer in load.answers} == {200}
+        assert not load.faults
+        assert load.firsts() == {2.0, 5.0}
+        assert answers(url)[0].json()["model_version"] == "2"
+        (tmp_path / "model.py").write_text("def workload():\n    raise ValueError('no weights')\n")
+        answer = httpx.post(f"{url}/v2/repository/models/workload/load", timeout=60)
+        assert answer.status_code == 409
+        assert "no weights" in answer.json()["error"]
+        assert answers(url)[0].json()["outputs"][0]["data"] == [5.0, 10.0, 15.0]
+
+
+def test_after_a_kill_the_port_is_free_at_once(tmp_path):
+    with process(tmp_path) as (server, url, _):
+        with Load(url) as load:
+            server.kill()
+            server.wait(60)
+        assert load.faults
+        assert {answer.status_code for answer in load.answers} == {200}
+        with process(tmp_path, "--port", url.rpartition(":")[2]) as (_, again, _):
+            assert again == url
+            assert answers(again)[0].status_code == 200
+
+
+def test_a_canary_answers_its_share_of_the_batches(tmp_path):
+    (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
+    with process(tmp_path, "--canary", "next.py:workload@30%") as (_, url, lines):
+        assert any("version 2 (next.py:workload) answers 30" in line for line in lines)
+        versions = [answer.json()["model_version"] for answer in answers(url, 300)]
+        assert 50 < versions.count("2") < 150  # five standard deviations
+        pinned = httpx.post(f"{url}/v2/models/workload/versions/2/infer", content=BODY, timeout=60)
+        assert pinned.json()["outputs"][0]["data"] == [3.0, 6.0, 9.0]
+
+
+def test_a_shadow_is_compared_and_never_answers(tmp_path):
+    (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
+    with process(tmp_path, "--shadow", "next.py:workload") as (_, url, _):
+        assert {answer.json()["model_version"] for answer in answers(url, 50)} == {"1"}
+        end = time.monotonic() + 60
+        while "pyrometer_serve_shadow_error_count" not in httpx.get(f"{url}/metrics", timeout=60).text:
+            assert time.monotonic() < end, "no batch was compared"
+            time.sleep(0.1)
