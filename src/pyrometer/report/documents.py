@@ -34,6 +34,7 @@ from pyrometer.report.attachments import Attachments
 from pyrometer.report.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.scaling.record import Basis, ScaleCheck, ScalePrediction, Scaling
 from pyrometer.store.comparison import Comparison
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -234,6 +235,27 @@ class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):
 
     target: Annotated[str, doc("what was compared with itself")]
     calibration: Calibration
+
+
+class ScaleDocument(TargetDocument, frozen=True, kw_only=True):
+    """`pyrometer scale --json`."""
+
+    predictions: list[ScalePrediction]
+    assumptions: Annotated[list[str], doc("what must hold for the predictions to hold")]
+    checks: Annotated[list[ScaleCheck], doc("predictions beside real runs on this machine")]
+    basis: Basis
+
+    @classmethod
+    def of(cls, target: str, scaling: Scaling, environment: Environment) -> ScaleDocument:
+        """What was found of a target."""
+        return cls(
+            target=target,
+            environment=environment,
+            predictions=scaling.predictions,
+            assumptions=scaling.assumptions,
+            checks=scaling.checks,
+            basis=scaling.basis,
+        )
 
 
 class GuardHistoryDocument(Document, frozen=True, kw_only=True):

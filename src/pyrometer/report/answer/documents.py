@@ -15,6 +15,7 @@ from pyrometer.report.answer import (
     logged,
     measured,
     memory,
+    scaled,
     traces,
     tuned,
 )
@@ -32,6 +33,7 @@ ANSWERS: Mapping[str, Callable[[Any], ShortAnswer]] = MappingProxyType({
     "logs": logged.of_document,
     "matrix": benched.of_matrix,
     "memory": memory.of_program,
+    "scale": scaled.of_document,
     "snapshot": memory.of_snapshot_file,
     "trace": traces.of_document,
     "tune": tuned.of_document,

@@ -18,6 +18,7 @@ from pyrometer.report.chapters import (
     logs,
     matrix,
     memory,
+    scale,
     trace,
     tune,
 )
@@ -39,6 +40,7 @@ TELLERS: Mapping[str, Callable[[Any], Told]] = MappingProxyType({
     "logs": logs.tell,
     "matrix": matrix.tell,
     "memory": memory.tell,
+    "scale": scale.tell,
     "snapshot": memory.tell_snapshot,
     "trace": trace.tell,
     "tune": tune.tell,
