@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.quantity import format_bytes, format_seconds
+from pyrometer.quantity import format_seconds
 from pyrometer.report.answer.measured import named
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
 from pyrometer.report.documents import ScaleDocument
@@ -17,7 +17,7 @@ def of_document(document: ScaleDocument) -> ShortAnswer:
             f"{one.ranks:,} ranks",
             format_seconds(one.step_s),
             one.efficiency,
-            note=" · ".join(filter(None, [of_scaling.BINDING[one.binds], _peak(one.peak_bytes)])),
+            note=of_scaling.BINDING[one.binds],
         )
         for one in document.predictions
     ]
@@ -28,13 +28,9 @@ def of_document(document: ScaleDocument) -> ShortAnswer:
     return ShortAnswer(
         named(document.target),
         of_scaling.headline(document),
-        bound=of_scaling.subtitle(document),
+        bound=of_scaling.basis(document),
         whole=Whole("Efficiency, and the step", "", parts),
         trust="; ".join(checked)
         or f"not checked by a run; the fit of the links is off by {percent(document.basis.links.inside.error)}",
         full="--full prints assumptions, communication and checks",
     )
-
-
-def _peak(peak_bytes: int | None) -> str:
-    return "" if peak_bytes is None else f"{format_bytes(peak_bytes)} a rank"

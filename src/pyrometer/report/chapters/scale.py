@@ -20,7 +20,7 @@ CHECK_HOW = (
 
 def tell(document: ScaleDocument) -> Told:
     """Step and efficiency by number of ranks, what binds, what it rests on."""
-    answer = Answer(of_scaling.headline(document), of_scaling.subtitle(document))
+    answer = Answer(of_scaling.headline(document), f"{document.target} · {of_scaling.basis(document)}")
     table = Rows(of_scaling.prediction_table(document), "Predicted steps", is_whole=True)
     chapters = [
         Chapter(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from pyrometer.quantity import format_seconds
-from pyrometer.report.charts.scale import SECONDS, Scale, fit, plain
-from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, tag, x_axis, y_axis
+from pyrometer.report.charts.scale import SECONDS, Scale, fit
+from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, tag, y_axis
 from pyrometer.scaling.record import ScalePrediction
 
 TOP, BOTTOM = 18.0, 220.0
@@ -29,7 +29,7 @@ def scaling_line(predictions: Sequence[ScalePrediction]) -> Markup | None:
         ]
 
     low, high = points([one.low_s for one in predictions]), points([one.high_s for one in predictions])
-    band = tag("polygon", cls="band", points=" ".join([*high, *reversed(low)]))
+    band = tag("polygon", cls="interval", points=" ".join([*high, *reversed(low)]))
     curve = tag(
         "polyline",
         cls="series",
@@ -62,10 +62,21 @@ def scaling_line(predictions: Sequence[ScalePrediction]) -> Markup | None:
             y=_y(up, predictions[0].compute_s) + 14,
         ),
     ]
+    ends = [
+        tag(
+            "text",
+            f"{one.ranks:,}",
+            cls="tick",
+            x=at(across(one.ranks)),
+            y=BOTTOM + 17,
+            text_anchor=anchor(across(one.ranks)),
+        )
+        for one in predictions
+    ]
     said = ", ".join(f"{one.ranks} ranks {format_seconds(one.step_s)}" for one in predictions)
     return chart(
         f"A step by number of ranks: {said}",
-        [*lines, *x_axis(across, plain, BOTTOM, BOTTOM), stretched, *marks],
+        [*lines, stretched, *marks, *ends],
         BOTTOM + AXIS_HEIGHT,
         axis,
     )

@@ -20,10 +20,10 @@ def headline(document: ScaleDocument) -> str:
     return f"{last.ranks:,} ranks: {percent(last.efficiency)} efficient, bound by {BINDING[last.binds]}"
 
 
-def subtitle(document: ScaleDocument) -> str:
-    """What is predicted of what."""
-    basis = document.basis
-    return f"{document.target} · {basis.parallel.upper()} · {basis.units_per_step:g} {basis.unit} per rank and step"
+def basis(document: ScaleDocument) -> str:
+    """What is distributed, and how."""
+    its = document.basis
+    return f"{its.parallel.upper()} · {its.units_per_step:g} {its.unit} per rank and step"
 
 
 def step(one: ScalePrediction) -> str:
@@ -41,10 +41,10 @@ def prediction_table(document: ScaleDocument) -> Table:
         "efficiency",
         document.basis.unit + " per s",
         "not hidden",
-        "slowest rank",
-        "peak per rank",
+        "stragglers",
+        "peak",
     ]
-    columns += [f"cost per million {document.basis.unit}"] if priced else []
+    columns += ["cost per million"] if priced else []
     return Table((*columns, "bound by"), [tuple(_row(one, priced)) for one in document.predictions])
 
 
