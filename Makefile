@@ -36,14 +36,22 @@ native:
 demo: $(STAMP)
 	$(BIN)/pyrometer check $(TARGET)
 
-# Who holds a tensor is asked of all objects, of which there are a third where other tests are not collected.
+# What walks through all objects of a process, again and again: there are a third where other tests are not collected. Who holds a
+# tensor is asked of each of them, against a clock.
+HEAP := tests/memory tests/guard tests/bench src/pyrometer/memory
+HOLDERS := tests/memory/holders
+
 test: $(STAMP)
-	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --ignore=tests/memory/holders)
-	$(call ONCE_MORE,$(PYTEST) $(BESIDE) tests/memory/holders)
+	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HEAP:%=--ignore=%))
+	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HEAP) --ignore=$(HOLDERS))
+	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HOLDERS))
+
+SLOW := "slow and not exhaustive and not measuring"
 
 # What measures has the machine to itself.
 test-slow: $(STAMP)
-	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --timeout 900 -m "slow and not exhaustive and not measuring")
+	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --timeout 900 -m $(SLOW) $(HEAP:%=--ignore=%))
+	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --timeout 900 -m $(SLOW) $(HEAP))
 	$(call ONCE_MORE,$(PYTEST) $(ALONE) --timeout 900 -m "measuring and not exhaustive")
 
 # Whole matrices, simulations of statistics, and hundreds of new examples of every property.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib.util
 import os
@@ -91,7 +92,8 @@ def torch_state() -> dict[str, Any]:
         "optimizer hooks": {
             name: dict(value) for name, value in vars(optimizer).items() if is_hook_table(name, value)
         },
-        "patched": (torch.nn.Module.__call__, torch.Tensor.backward, DataLoader.__iter__),
+        "patched": (torch.nn.Module.__call__, torch.Tensor.backward, torch.compile, DataLoader.__iter__),
+        "instrumented": (torch.nn.Module.__call__.__code__, torch.compile.__code__),
     }
 
 
@@ -113,8 +115,19 @@ def unchanged_process() -> Iterator[None]:
     assert {name: after[name] for name in before} == before
 
 
+@pytest.fixture(scope="session", autouse=True)
+def frozen_count() -> Iterator[None]:
+    """How many objects are frozen is counted when that may have changed: Python walks through all of them each time."""
+    freeze, unfreeze, count = gc.freeze, gc.unfreeze, functools.cache(gc.get_freeze_count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "freeze", lambda: (count.cache_clear(), freeze())[1])
+        patch.setattr(gc, "unfreeze", lambda: (count.cache_clear(), unfreeze())[1])
+        patch.setattr(gc, "get_freeze_count", count)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
-def quick_collections() -> Iterator[None]:
+def quick_collections(frozen_count: None) -> Iterator[None]:
     """What earlier files have left is out of the garbage collector's sight: collecting takes a twentieth of the time."""
     gc.freeze()
     yield

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
 
+from pyrometer.histogram import Histogram
+from pyrometer.monitor.tick import Calls, Source, Tick
+from pyrometer.record import to_json
 from pyrometer.store.running import Announcement
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -281,3 +285,39 @@ def test_it_is_accessible(visit, save, folder, address, scheme):
     assert [
         (violation["id"], [node["html"] for node in violation["nodes"]]) for violation in violations
     ] == []
+
+
+def test_what_runs_in_production_is_drawn_as_it_comes_and_again_after_a_restart(
+    new_page, settled, folder, serve, tmp_path
+):
+    lines = tmp_path / "monitor" / "ticks-7.jsonl"
+    lines.parent.mkdir()
+
+    def tell(at_s: float, alarms: list[str]) -> None:
+        calls = {HOSTILE: Calls(num_ended=9, num_failed=1, latency_s=Histogram.of([0.01] * 9))}
+        with lines.open("ab") as file:
+            told = Tick(source=Source(model=HOSTILE, pid=7), at_s=at_s, calls=calls, alarms=alarms)
+            file.write(to_json(told) + b"\n")
+
+    complaints: list[str] = []
+    page, now_s = new_page(viewport={"width": 1280, "height": 900}), time.time()
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    for second in range(30):
+        tell(now_s - 30 + second, [])
+    with serve(folder, monitor=str(lines.parent)) as server:
+        page.goto(server.url)
+        page.goto(server.origin + "/monitor")
+        settled(page)
+        expect(page.locator("path.over-live.p99")).to_have_count(1)
+        expect(page.locator(".figures.now")).to_contain_text("10.0 ms")
+        tell(now_s, ["infer.latency/cusum"])
+        expect(page.locator(".alarms li")).to_contain_text("infer.latency/cusum")
+        expect(page.locator(".lamp.live")).to_be_visible()
+        port = int(server.origin.rsplit(":", 1)[1])
+    expect(page.locator(".lamp.lost")).to_be_visible()
+    with serve(folder, monitor=str(lines.parent), port=port) as server:
+        expect(page.locator(".lamp.ended")).to_be_visible(timeout=30_000)
+        page.context.new_page().goto(server.url)  # the new token, for this browser
+        expect(page.locator(".lamp.live")).to_be_visible(timeout=30_000)
+    assert page.locator("img[src=x]").count() == 0
+    assert complaints == []

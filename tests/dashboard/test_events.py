@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+from streams import messages, until
 
 from pyrometer.store.running import Announcement
 
@@ -20,26 +20,6 @@ with Announcement(sys.argv[1], kind="check", target="killed.py:work") as announc
     print("told", flush=True)
     time.sleep(600)
 """
-
-
-def messages(answer):
-    """Events with their data, as a browser takes them apart."""
-    event = None
-    for line in answer.iter_lines():
-        if line.startswith("event: "):
-            event = line.removeprefix("event: ")
-        elif line.startswith("data: "):
-            yield event, json.loads(line.removeprefix("data: "))
-
-
-def until(stream, event, condition, limit_s=30):
-    """The first message of a kind that meets a condition."""
-    end = time.monotonic() + limit_s
-    for name, data in stream:
-        if name == event and condition(data):
-            return data
-        assert time.monotonic() < end, f"no such {event}"
-    raise AssertionError("the stream has ended")
 
 
 @pytest.fixture

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
-
-FRAMEWORKS = {"test_transformers.py", "test_lightning.py"}
-"""Slow tests: importing one makes every later search for who holds a tensor in the same process walk its objects."""
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Quick tests import no framework."""
-    quick = "not slow" in config.getoption("markexpr")
-    return True if quick and collection_path.name in FRAMEWORKS else None
 
 
 class Rows(torch.utils.data.Dataset):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 
 import pytest
 import torch
 from torch_points import points
-
-lightning = pytest.importorskip("lightning")
 
 pytestmark = [
     pytest.mark.slow,
@@ -16,8 +15,14 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module")
+def lightning():
+    """Imported no sooner: every search for who holds a tensor in the same process walks its objects."""
+    return importlib.import_module("lightning")
+
+
 @pytest.fixture
-def module_of(classifier):
+def module_of(classifier, lightning):
     class Module(lightning.LightningModule):
         def __init__(self):
             super().__init__()
@@ -37,7 +42,7 @@ def module_of(classifier):
 
 
 @pytest.fixture
-def fit(rows, tmp_path):
+def fit(rows, tmp_path, lightning):
     def trained(module, *callbacks):
         trainer = lightning.Trainer(
             max_epochs=2,

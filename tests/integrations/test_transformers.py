@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 
 import pytest
@@ -10,12 +11,17 @@ from torch_points import points
 
 import pyrometer as pm
 
-transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def transformers():
+    """Imported no sooner: every search for who holds a tensor in the same process walks its objects."""
+    return importlib.import_module("transformers")
+
+
 @pytest.fixture
-def trainer_of(rows, tmp_path):
+def trainer_of(rows, tmp_path, transformers):
     def made(model, *callbacks):
         arguments = transformers.TrainingArguments(
             output_dir=str(tmp_path / "out"),
@@ -69,7 +75,7 @@ def test_a_training_is_told_and_not_changed(classifier, trainer_of, callback_cla
     assert page.read_text().startswith("<!doctype html>")
 
 
-def test_other_processes_of_a_job_are_left_alone(classifier, callback_class):
+def test_other_processes_of_a_job_are_left_alone(classifier, callback_class, transformers):
     before, callback = points(), callback_class(store=False)
     state = transformers.TrainerState(is_world_process_zero=False, max_steps=10)
     callback.on_train_begin(None, state, None, model=classifier)
@@ -86,7 +92,7 @@ def test_a_training_goes_on_where_it_cannot_be_observed(classifier, trainer_of, 
     assert callback.document is None
 
 
-def test_after_an_exception_torch_can_be_left_as_it_was(classifier, trainer_of, callback_class):
+def test_after_an_exception_torch_can_be_left_as_it_was(classifier, trainer_of, callback_class, transformers):
     class Breaks(transformers.TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
             raise ZeroDivisionError
@@ -105,7 +111,8 @@ def test_a_block_around_the_trainer_does_as_well(classifier, trainer_of):
 
 
 def test_accelerate_is_observed_by_a_block(classifier, rows):
-    accelerate = pytest.importorskip("accelerate")
+    import accelerate
+
     accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
     optimizer = torch.optim.SGD(classifier.parameters(), lr=1e-2)
     loader = torch.utils.data.DataLoader(rows, batch_size=8)

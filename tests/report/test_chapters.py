@@ -19,6 +19,7 @@ from pyrometer.evidence.evidence import Evidence
 from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
 from pyrometer.guard.history.history import history_of
 from pyrometer.guard.history.series import Recorded
+from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.place import Place
 from pyrometer.record import to_dict
 from pyrometer.report import html, kinds, markdown, terminal
@@ -30,7 +31,6 @@ from pyrometer.report.documents import (
     Document,
     GuardDocument,
     GuardHistoryDocument,
-    LogsDocument,
 )
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 from pyrometer.rules.diagnosis import Diagnosis
@@ -78,7 +78,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "guard-history": GuardHistoryDocument(
             target="1" * 40, environment=environment, history=history_of([Recorded("r1", "2026-11-21T09:30:00.000000Z", guard_report())])
         ),
-        "logs": LogsDocument(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
+        "logs": LogAnalysis(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
         "matrix": documents["matrix"],
         "tune": documents["convolutions"],
         "memory": areas["memory"][0],

@@ -39,9 +39,13 @@ def test_files_that_refer_to_each_other_are_as_strict_as_one_piece(documents):
         validator.validate(plain)
 
 
-@pytest.mark.parametrize("verb", DOCUMENTS)
-def test_schemas_are_valid(verb):
-    jsonschema.Draft202012Validator.check_schema(schema_of(verb))
+def test_schemas_are_valid():
+    """Each piece is looked at once, whichever verbs print it."""
+    pieces = {"$defs": {}}
+    for verb in DOCUMENTS:
+        whole = schema_of(verb)
+        pieces["$defs"] |= whole.pop("$defs", {}) | {f" {verb}": whole}
+    jsonschema.Draft202012Validator.check_schema(pieces)
 
 
 def test_real_documents_fit(documents):

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -13,13 +14,14 @@ import pytest
 
 from pyrometer.errors import InputError, UsageError
 from pyrometer.rules.audit.audit import GROUPS
-from pyrometer.rules.registry import declare, find_rule, rules, select
+from pyrometer.rules.registry import declare, find_rule, needs_in_text, rules, rules_for, select
 from pyrometer.rules.rule import HEADINGS, Rule
+from pyrometer.rules.settings import RuleSettings
 
 TESTS = Path(__file__).parent
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
-every_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.code)
+ABOUT_LINTING = {"PYR090", "PYR091", "PYR092"}
 
 
 def stem_of(rule: Rule) -> str:
@@ -27,38 +29,62 @@ def stem_of(rule: Rule) -> str:
     return rule.name.replace("-", "_")
 
 
-@every_rule
-def test_a_rule_lies_in_the_file_of_its_name(rule):
-    module = import_module(f"pyrometer.rules.{rule.family}.{stem_of(rule)}")
-    assert module.RULE is rule
+def all_but(holds: Callable[[Rule], bool]) -> list[str]:
+    """The rules that something does not hold for."""
+    return [rule.code for rule in rules() if not holds(rule)]
+
+
+def test_a_rule_lies_in_the_file_of_its_name():
+    files = {rule: import_module(f"pyrometer.rules.{rule.family}.{stem_of(rule)}") for rule in rules()}
+    assert all_but(lambda rule: files[rule].RULE is rule) == []
+
+
+def test_the_documentation_has_every_heading_in_order():
+    assert all_but(lambda rule: re.findall(r"^## (.+)$", rule.doc, re.MULTILINE) == list(HEADINGS)) == []
+    assert all_but(lambda rule: all(map(rule.section, HEADINGS))) == []
+    assert all_but(lambda rule: rule.summary.endswith(".")) == []
+
+
+def test_the_example_and_what_to_use_instead_are_python():
+    for rule in rules():
+        for heading in ("Example", "Use instead"):
+            for code in BLOCK.findall(rule.section(heading)):
+                ast.parse(code, filename=rule.code)
+
+
+def test_a_rule_can_answer_and_gives_a_reason_for_each_limit():
+    assert set(all_but(lambda rule: rule.source_checks or rule.readings)) == ABOUT_LINTING
+    assert all_but(lambda rule: all(len(limit.reason) > 20 for limit in rule.limits)) == []
+    assert all_but(lambda rule: (rule.stage == "deprecated") == (rule.successor is not None)) == []
+
+
+def test_a_rule_is_tested_beside_its_family():
+    untested = all_but(lambda rule: (TESTS / rule.family / f"test_{stem_of(rule)}.py").is_file())
+    assert set(untested) <= ABOUT_LINTING
 
 
 @every_rule
-def test_the_documentation_has_every_heading_in_order(rule):
-    headings = re.findall(r"^## (.+)$", rule.doc, re.MULTILINE)
-    assert headings == list(HEADINGS)
-    assert all(rule.section(heading) for heading in HEADINGS)
-    assert rule.summary.endswith(".")
+def test_the_kinds_that_a_rule_needs_are_read_from_its_text(rule):
+    text = Path(sys.modules[f"pyrometer.rules.{rule.family}.{stem_of(rule)}"].__file__).read_text("utf-8")
+    assert needs_in_text(text) == [frozenset(reading.needs) for reading in rule.readings]
 
 
-@every_rule
-def test_the_example_and_what_to_use_instead_are_python(rule):
-    for heading in ("Example", "Use instead"):
-        for code in BLOCK.findall(rule.section(heading)):
-            ast.parse(code)
+def test_rules_for_some_kinds_are_those_that_these_can_answer():
+    kinds = {"trace", "environment"}
+    able = [rule for rule in rules() if any(kinds.issuperset(reading.needs) for reading in rule.readings)]
+    assert list(rules_for(kinds)) == able
+    assert RuleSettings().chosen_for(kinds) == [rule for rule in able if rule.stage == "stable"]
+    assert able[0] not in RuleSettings(ignore={able[0].code: "not here"}).chosen_for(kinds)
 
 
-@every_rule
-def test_a_rule_can_answer_and_gives_a_reason_for_each_limit(rule):
-    assert rule.source_checks or rule.readings or rule.code in {"PYR090", "PYR091", "PYR092"}
-    assert all(len(limit.reason) > 20 for limit in rule.limits)
-    assert (rule.stage == "deprecated") == (rule.successor is not None)
-
-
-@every_rule
-def test_a_rule_is_tested_beside_its_family(rule):
-    folder = TESTS / rule.family
-    assert (folder / f"test_{stem_of(rule)}.py").is_file() or rule.code in {"PYR090", "PYR091", "PYR092"}
+def test_rules_that_nothing_at_hand_can_answer_are_not_imported():
+    code = (
+        "from pyrometer.rules.registry import rules_for; rules_for({'job'}); import sys;"
+        "print(*sorted(name for name in sys.modules if name.startswith('pyrometer.rules.')))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "pyrometer.rules.distributed.straggler_rank" in said
+    assert "pyrometer.rules.host.launch_bound" not in said
 
 
 def test_every_rule_that_the_checklist_names_exists():

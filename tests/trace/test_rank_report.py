@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import msgspec
@@ -13,6 +16,7 @@ from pyrometer.record import from_dict, to_dict
 from pyrometer.trace.jobs.executor import SerialExecutor
 from pyrometer.trace.linking.tree import nest
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.reporting import rank_report
 from pyrometer.trace.reporting.job_report import digest, report_files, report_trace
 from pyrometer.trace.reporting.rank_report import (
     MOST_MODULES,
@@ -23,6 +27,7 @@ from pyrometer.trace.reporting.rank_report import (
     report_rank,
 )
 from pyrometer.trace.reporting.totals import OpTotal, rows
+from pyrometer.trace.trace import RankTrace, Results
 
 MOST_BYTES = 600_000
 """Of a report as JSON, whatever the size of its trace."""
@@ -219,3 +224,26 @@ def test_what_closes_a_span_is_not_above_what_it_opens_next() -> None:
     tree = nest(np.zeros(5, np.int64), start, end)
     assert tree.parent.tolist() == [-1, 0, 0, 0, 3]
     assert int(tree.self_ns.sum()) == 200_000
+
+
+def test_what_two_threads_ask_for_is_calculated_once() -> None:
+    results, asking, numbers = Results(), Barrier(2), count(1)
+
+    def ask() -> int:
+        asking.wait(60)
+        return results.once("answer", lambda: next(numbers))
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = [pool.submit(ask) for _ in range(2)]
+        assert [answer.result(60) for answer in answers] == [1, 1]
+    assert next(numbers) == 2
+
+
+def test_an_analysis_that_fails_beside_the_others_is_told(builder: Any, monkeypatch: Any) -> None:
+    def fail(trace: RankTrace) -> None:
+        raise ZeroDivisionError(f"rank {trace.rank}")
+
+    some_steps(builder)
+    monkeypatch.setattr(rank_report, "bounds", fail)
+    with pytest.raises(ZeroDivisionError, match="rank 0"):
+        report_rank(builder.read())

@@ -26,11 +26,10 @@ def command(*, logs: tuple[Path, ...], as_json: bool, full: bool, page: Path | N
     compilations and graph breaks, and which errors there are. Memory stays the same for any size.
     """
     from pyrometer.monitor.logs.analyze import analyze
-    from pyrometer.report.documents import LogsDocument
 
     with progress_bar() as progress:
         found = analyze(logs, progress=lambda share: progress(share, "reading logs"))
-    document = msgspec.structs.replace(redacted(LogsDocument.of(found)), **provenance(None))
+    document = msgspec.structs.replace(redacted(found), **provenance(None))
     written = write_page(document, page, store_location=None)
     print_result(document, as_json=as_json, full=full, page=page if written else None)
     return 0

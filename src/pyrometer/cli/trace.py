@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
+from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import full_option, print_document, print_result, print_view
@@ -103,17 +104,18 @@ def command(
             inputs[0], inputs[1:], steps=steps, options=extras, path=export, as_json=as_json
         )
     else:
-        return _of_files(
-            inputs,
-            explained,
-            as_json=as_json,
-            page=page,
-            diff=diff,
-            asked=(sql, change),
-            export=export,
-            strict=settings.strict,
-            full=full,
-        )
+        with uncollected():
+            return _of_files(
+                inputs,
+                explained,
+                as_json=as_json,
+                page=page,
+                diff=diff,
+                asked=(sql, change),
+                export=export,
+                strict=settings.strict,
+                full=full,
+            )
     return _of_capture(
         captured, explained, store_location, as_json=as_json, page=page, asked=(sql, change), full=full
     )

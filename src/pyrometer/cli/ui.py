@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,9 +30,20 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Accept connections from other machines; whoever has the token gets in.",
 )
+@click.option("--monitor", metavar="SOURCE", help="Folder or redis:// that monitors write to.")
+@click.option("--stream", metavar="NAME", help="Stream of that Redis.")
 @store_place
-def command(*, store_location: str, host: str, port: int, opens: bool | None, allow_remote: bool) -> int:
-    """Browse stored and running measurements; stop with Ctrl-C.
+def command(
+    *,
+    store_location: str,
+    host: str,
+    port: int,
+    opens: bool | None,
+    allow_remote: bool,
+    monitor: str | None,
+    stream: str | None,
+) -> int:
+    """Browse stored and running measurements, and what monitors tell; stop with Ctrl-C.
 
     The dashboard is read-only. Its address holds a token, which every request needs, and only this machine can connect.
     """
@@ -40,7 +51,8 @@ def command(*, store_location: str, host: str, port: int, opens: bool | None, al
 
     if not is_server(store_location) and Path(store_location).is_file():
         raise UsageError(f"--store {store_location}: is a file; name the folder of the stored runs")
-    dashboard = _dashboard(store_location, host=host, port=port, allow_remote=allow_remote)
+    source = {key: given for key, given in (("monitor", monitor), ("stream", stream)) if given is not None}
+    dashboard = _dashboard(store_location, host=host, port=port, allow_remote=allow_remote, **source)
     if allow_remote:
         click.echo(
             "warning: other machines can reach this; the token and all pages travel unencrypted", err=True
@@ -50,7 +62,7 @@ def command(*, store_location: str, host: str, port: int, opens: bool | None, al
     return ExitCode.OK
 
 
-def _dashboard(location: str, *, host: str, port: int, allow_remote: bool) -> Dashboard:
+def _dashboard(location: str, **options: Any) -> Dashboard:
     try:
         from pyrometer.dashboard.server import Dashboard
     except ModuleNotFoundError as error:
@@ -60,7 +72,7 @@ def _dashboard(location: str, *, host: str, port: int, allow_remote: bool) -> Da
         raise UsageError(
             f"pyrometer ui needs {missing}, which is not installed; install it by pip install 'pyrometer[ui]'"
         ) from error
-    return Dashboard(location, host=host, port=port, allow_remote=allow_remote)
+    return Dashboard(location, **options)
 
 
 def _ready(url: str, place: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.dashboard.index import Filter
+from pyrometer.document import SCHEMA_VERSION, Document
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import PastRun
-from pyrometer.report.document import SCHEMA_VERSION, Document
 from pyrometer.store.run import RunSummary
 from pyrometer.store.running import Running, elapsed_s
 

@@ -88,12 +88,13 @@ class Events:
 def _messages(before: _State | None, now: _State) -> list[bytes]:
     messages = []
     if before is None or now.newest != before.newest:
-        messages.append(_message("runs", now.newest))
+        messages.append(message("runs", now.newest))
     if before is None or now.running != before.running:
-        messages.append(_message("running", RunningRuns(running=running_now(now.running))))
+        messages.append(message("running", RunningRuns(running=running_now(now.running))))
     return messages
 
 
-def _message(event: str, record: Record) -> bytes:
+def message(event: str, record: Record) -> bytes:
+    """One event with its data."""
     # JSON has no raw line breaks, which would end the message.
     return b"event: %s\ndata: %s\n\n" % (event.encode(), to_json(record))

@@ -7,12 +7,15 @@ import contextlib
 import secrets
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import uvicorn
 
 from pyrometer.dashboard.access import is_loopback, names_of
 from pyrometer.dashboard.app import make_app
 from pyrometer.errors import InputError, UsageError
+from pyrometer.monitor.live.sources import FOLDER, STREAM, FolderTicks, open_source
+from pyrometer.monitor.live.watch import LiveWatch
 from pyrometer.quantity import Seconds
 from pyrometer.store.place import Location
 
@@ -29,24 +32,39 @@ class Dashboard:
         host: the address to listen on.
         port: 0 for any that is free.
         allow_remote: whether other machines may reach it.
+        monitor: where monitors tell of themselves: a folder, or the URL of a Redis.
+        stream: the stream of that Redis.
 
     Raises:
         UsageError: other machines could reach it, and that was not asked for.
-        InputError: the address cannot be used.
+        InputError: the address cannot be used, or the monitors' place cannot be read.
     """
 
     def __init__(
-        self, location: Location, *, host: str = "127.0.0.1", port: int = 0, allow_remote: bool = False
+        self,
+        location: Location,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        allow_remote: bool = False,
+        monitor: str | None = None,
+        stream: str = STREAM,
     ) -> None:
         if not allow_remote and not is_loopback(host):
             raise UsageError(
                 f"--host {host}: other machines could reach the dashboard, over plain HTTP; "
                 "reach this one by ssh -L, or add --allow-remote"
             )
+        # The folder that monitors write to by default may be made later.
+        source = FolderTicks(Path(FOLDER)) if monitor is None else open_source(monitor, stream)
         self._socket = _bound(host, port)
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         app = make_app(
-            location, token=self.token, names=names_of(host), is_ending=lambda: self._server.should_exit
+            location,
+            token=self.token,
+            names=names_of(host),
+            monitor=(LiveWatch(source), monitor or FOLDER),
+            is_ending=lambda: self._server.should_exit,
         )
         self._server = uvicorn.Server(
             uvicorn.Config(

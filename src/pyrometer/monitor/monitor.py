@@ -32,6 +32,7 @@ from pyrometer.monitor.exporting import Exports
 from pyrometer.monitor.instruments import Counter, Gauge, HistogramInstrument, Instrument
 from pyrometer.monitor.opening import OpenCalls
 from pyrometer.monitor.settings import load_monitor_settings
+from pyrometer.monitor.signals.signal import Signal
 from pyrometer.monitor.signals.system import SystemSignal
 from pyrometer.monitor.signals.torch_state import AllocatorSignal, CompilerSignal, GpuSignal
 from pyrometer.monitor.tick import Calls, Listener, Source, Tick, merge_calls
@@ -203,9 +204,11 @@ class Monitor:
         return self._declare(HistogramInstrument, name, description, labels)
 
     def add(self, listener: Listener) -> None:
-        """Let something look at every tick, and at all latencies."""
+        """Let something look at every tick, and at all latencies; its gauges are told where it is a `Signal`, too."""
         if not self.disabled:
             self._collector.listeners.append(listener)
+            if isinstance(listener, Signal):
+                self._collector.signals.append(listener)
 
     def send_to(self, sink: Sink) -> None:
         """Send every tick somewhere else, too, from a thread of its own."""

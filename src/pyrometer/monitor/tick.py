@@ -13,6 +13,9 @@ from pyrometer.histogram import Histogram, merge
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 
+CALL_EVENTS = frozenset({"sample", "slow", "error"})
+"""Events that tell of one call; all others tell of a change."""
+
 
 class Source(Record, frozen=True, kw_only=True):
     """Who is watched: the same in all ticks of a process."""

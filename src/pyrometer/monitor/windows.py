@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from pyrometer.monitor.tick import Tick, merge_ticks
+from msgspec import structs
+
+from pyrometer.monitor.tick import CALL_EVENTS, Tick, merge_ticks
 from pyrometer.quantity import Seconds
 
 MINUTE_S, HOUR_S = 60.0, 3600.0
@@ -20,7 +22,7 @@ class Windows:
 
     def add(self, tick: Tick) -> None:
         """One more tick."""
-        slim = without_events(tick)
+        slim = without_calls(tick)
         self._ticks.append(slim)
         self._open.append(slim)
         if sum(one.span_s for one in self._open) >= MINUTE_S or len(self._open) >= 600:
@@ -40,8 +42,8 @@ class Windows:
         return merge_ticks(reversed(chosen))
 
 
-def without_events(tick: Tick) -> Tick:
-    """The figures alone."""
+def without_calls(tick: Tick) -> Tick:
+    """The figures, and of the events the changes: alarms, and steps of degradation."""
     if not tick.events:
         return tick
-    return Tick(**{key: getattr(tick, key) for key in Tick.__struct_fields__ if key != "events"})
+    return structs.replace(tick, events=[event for event in tick.events if event.event not in CALL_EVENTS])

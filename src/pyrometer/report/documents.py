@@ -12,6 +12,7 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import Soak
 from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
+from pyrometer.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.guard.gate import Gate, GuardReport, Missed, Revision
 from pyrometer.guard.history.history import History
@@ -20,18 +21,9 @@ from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
-from pyrometer.monitor.logs.record import (
-    Correlation,
-    ErrorCluster,
-    LatencyChange,
-    LogAnalysis,
-    TrendPoint,
-    Trigger,
-)
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import doc
 from pyrometer.report.attachments import Attachments
-from pyrometer.report.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.scaling.record import Basis, ScaleCheck, ScalePrediction, Scaling
@@ -267,41 +259,6 @@ class GuardHistoryDocument(Document, frozen=True, kw_only=True):
     num_elsewhere: Annotated[
         int, doc("recorded jobs of other machines or settings, which count for nothing")
     ] = 0
-
-
-class LogsDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer monitor analyze LOGS --json`; the fields are those of `LogAnalysis`."""
-
-    files: list[str]
-    lines: Annotated[int, doc("lines that were read")]
-    left_out: Annotated[dict[str, int], doc("lines that are none of a log, by what is wrong with them")] = {}
-    num_requests: Annotated[
-        int, doc("lines with a latency; errors and slow ones, which are all logged, apart")
-    ]
-    num_slow: int = 0
-    num_errors: int = 0
-    begins: str | None = None
-    ends: str | None = None
-    span_s: Seconds
-    p50_s: Seconds | None = None
-    p95_s: Seconds | None = None
-    p99_s: Seconds | None = None
-    trend: list[TrendPoint] = []
-    change_points: list[LatencyChange] = []
-    correlations: list[Correlation] = []
-    triggers: list[Trigger] = []
-    clusters: list[ErrorCluster] = []
-    notes: Annotated[list[str], doc("what limits the answer")] = []
-
-    @classmethod
-    def of(cls, analysis: LogAnalysis) -> LogsDocument:
-        """The document of an analysis."""
-        return cls(**{name: getattr(analysis, name) for name in LogAnalysis.__struct_fields__})
-
-    @property
-    def target(self) -> str:
-        """What was read."""
-        return self.files[0] if len(self.files) == 1 else f"{len(self.files)} logs"
 
 
 class EnvironmentDocument(Document, frozen=True, kw_only=True):

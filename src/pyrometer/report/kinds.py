@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrometer.document import SCHEMA_VERSION
 from pyrometer.errors import InputError
+from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.record import from_dict
-from pyrometer.report.document import SCHEMA_VERSION
 from pyrometer.report.documents import (
     AuditDocument,
     BenchDocument,
@@ -20,7 +21,6 @@ from pyrometer.report.documents import (
     Document,
     GuardDocument,
     GuardHistoryDocument,
-    LogsDocument,
     MatrixDocument,
     MemoryDocument,
     ScaleDocument,
@@ -40,7 +40,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "guard-proof": GuardDocument,
     "guard-record": GuardDocument,
     "guard-history": GuardHistoryDocument,
-    "logs": LogsDocument,
+    "logs": LogAnalysis,
     "matrix": MatrixDocument,
     "memory": MemoryDocument,
     "scale": ScaleDocument,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from pyrometer.advice import FixClass
+from pyrometer.document import Document
 from pyrometer.record import Record, doc
-from pyrometer.report.document import Document
 
 
 class LeverEntry(Record, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pyrometer.document import Document
 from pyrometer.record import doc
-from pyrometer.report.document import Document
 from pyrometer.rules.catalogue import RuleEntry
 from pyrometer.store.run import Pruned, RunSummary
 

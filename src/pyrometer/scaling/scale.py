@@ -192,6 +192,6 @@ def speed(fitted: LinkFit) -> str:
     """A link in words.
 
     >>> speed(LinkFit(alpha_s=2e-5, beta_s=1e-9, error=0.1))
-    '1 GB/s and 20.0 µs a hop'
+    '1000 MB/s and 20.0 µs a hop'
     """
     return f"{format_rate(fitted.bandwidth, 'B/s')} and {format_seconds(fitted.alpha_s)} a hop"

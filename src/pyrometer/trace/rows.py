@@ -60,6 +60,25 @@ def positions(rows: IntArray, height: int) -> IntArray:
     return found
 
 
+def distinct(rows: IntArray) -> IntArray:
+    """Rows of a table, each once and in order, -1 for none among them: many times faster than sorting or hashing them.
+
+    >>> distinct(np.array([4, -1, 2, 4])).tolist()
+    [-1, 2, 4]
+    """
+    return np.flatnonzero(np.bincount(rows + 1)) - 1
+
+
+def numbered(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct rows, and for each row which of them it is.
+
+    >>> [part.tolist() for part in numbered(np.array([4, -1, 2, 4]))]
+    [[-1, 2, 4], [2, 0, 1, 2]]
+    """
+    held = np.bincount(rows + 1) > 0
+    return np.flatnonzero(held) - 1, (np.cumsum(held) - 1)[rows + 1]
+
+
 def ranges(first: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
     """The numbers of many ranges one after the other: which range each is of, and the numbers.
 

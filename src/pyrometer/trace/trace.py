@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +27,28 @@ from pyrometer.trace.timing.activity import Activity, find_activity, find_span
 T = TypeVar("T")
 
 
+class Results(dict[str, Any]):
+    """What was calculated of a trace, by name: each once, also where two threads ask for it at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._being_made: dict[str, Any] = {}  # locks
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What is kept under a name; made when it is first asked for.
+
+        >>> results = Results()
+        >>> [results.once("one", lambda: made) for made in (1, 2)]
+        [1, 1]
+        """
+        if name not in self:
+            with self._being_made.setdefault(name, threading.RLock()):
+                if name not in self:
+                    self[name] = make()
+        held: T = self[name]
+        return held
+
+
 @dataclass(frozen=True)
 class RankTrace:
     """One rank's trace: its tables, and what the file says about itself.
@@ -36,7 +59,7 @@ class RankTrace:
 
     info: RankInfo
     tables: Mapping[str, pl.DataFrame]
-    results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # kept, by name
+    results: Results = field(default_factory=Results, repr=False, compare=False)
     window: tuple[int, int] | None = None  # start and end of what counts of the span; none is all
     known_steps: pl.DataFrame | None = field(default=None, repr=False, compare=False)  # found already
     known_links: Links | None = field(default=None, repr=False, compare=False)  # of these events and steps
@@ -120,6 +143,10 @@ class RankTrace:
             self._by_kind[wanted] = self.events.filter(is_kind(*kinds))
         return self._by_kind[wanted]
 
+    def named(self, wanted: pl.Expr) -> pl.DataFrame:
+        """The linked events that fulfil a condition on kind, category and name, which is asked once per sort of event."""
+        return self.events.filter(pl.Series(self.mask(wanted)))
+
     def bounds_of(self, *kinds: Kind | str) -> pl.DataFrame:
         """Name, track, start and end of the events of some kinds, not linked and not kept: for kinds that most events are of."""
         chosen = self.tables["events"].lazy().filter(is_kind(*kinds))
@@ -148,11 +175,7 @@ def kept(function: Callable[[RankTrace], T]) -> Callable[[RankTrace], T]:
 
     @functools.wraps(function)
     def found(trace: RankTrace) -> T:
-        key = f"{function.__module__}.{function.__qualname__}"
-        if key not in trace.results:
-            trace.results[key] = function(trace)
-        held: T = trace.results[key]
-        return held
+        return trace.results.once(f"{function.__module__}.{function.__qualname__}", lambda: function(trace))
 
     return found
 
@@ -162,7 +185,7 @@ class Trace:
     """A trace of one rank or of several ranks of the same job."""
 
     ranks: tuple[RankTrace, ...]
-    results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # of analyses, by name
+    results: Results = field(default_factory=Results, repr=False, compare=False)  # of analyses
     capture: Capture | None = None  # how it was recorded, where we did that
 
     @property

@@ -111,6 +111,7 @@ def test_a_step_that_calls_backward_breaks_there_and_in_the_optimizer(watch: Cal
         ("gb0025", "optimizer.step()"),
     ]
     assert seen.counts.graphs == 2
+    assert seen.skips == []
     assert seen.counts.skipped == 0
 
 

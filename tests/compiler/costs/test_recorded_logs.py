@@ -122,9 +122,8 @@ def test_recording_took_a_part_of_it(run):
     assert 0 < cost.observing_s < cost.compile_s
 
 
+@pytest.mark.parametrize("runs", [pytest.param("live", marks=pytest.mark.slow)], indirect=True)
 def test_the_file_of_the_same_run_tells_the_same(run):
-    if run.file is None:
-        pytest.skip("only recorded live")
     assert read_cost(run.file).compile_s == pytest.approx(read_cost(run.log).compile_s, abs=NEAR_S)
     assert read_cost(run.file).phases_s == pytest.approx(read_cost(run.log).phases_s, abs=NEAR_S)
     assert [event.key for event in read_cache(run.file).events] == [

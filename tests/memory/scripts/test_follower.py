@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from pyrometer.memory.private.stacks import is_clear, top_dispatch_mode
+from pyrometer.memory.scripts.compiling import CompileWatch
 from pyrometer.memory.scripts.findings import FollowSettings
 from pyrometer.memory.scripts.follower import MemoryFollower, follow
 from pyrometer.record import to_dict
@@ -274,3 +276,14 @@ def test_too_much_is_cut_off(follow_here: Follow, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("pyrometer.memory.scripts.recording.MOST_EVENTS", 50)
     profile = follow_here("for _ in range(200):\n    x = torch.ones(8) + 1\n").profile
     assert any("only the first 50 allocations" in note for note in profile.notes)
+
+
+def test_a_compile_function_that_a_framework_has_wrapped_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, told = torch.compile, []
+    monkeypatch.setattr(torch, "compile", functools.wraps(plain)(functools.partial(plain)))
+    watch = CompileWatch(lambda: told.append("compile"))
+    try:
+        torch.compile(torch.nn.Identity(), backend="eager")
+    finally:
+        watch.remove()
+    assert (told, watch.blind) == (["compile"], False)

@@ -19,7 +19,6 @@ from pyrometer.monitor.tick import Event, Source, Tick
 from pyrometer.record import to_dict, to_json
 from pyrometer.report import html
 from pyrometer.report.chinese import chinese
-from pyrometer.report.documents import LogsDocument
 
 BEGINS_S = 1_780_000_000.0
 
@@ -65,6 +64,43 @@ def test_what_was_planted_is_found(tmp_path):
     assert (found.triggers[0].num_events, found.triggers[0].num_all) == (6, 6)
     assert found.clusters[0].template == "ValueError: bad box <n>"
     assert found.clusters[0].mostly[0].value == "cuda:1"
+
+
+def test_shapes_that_compile_each_time_are_one_trigger(tmp_path):
+    made = lines(8000, step=1.0)
+    rng = np.random.default_rng(3)
+    for line in made:
+        line["compilations"] = 0.0
+        if rng.random() < 0.01:
+            line |= {"shape": f"1x{rng.choice([65, 97, 131, 167])}", "compilations": 1.0}
+    first, *_ = analyze([write(tmp_path / "a.jsonl", made)]).triggers
+    assert first.pattern.startswith("shape ")
+    assert first.pattern.endswith("and 1 more")
+    assert first.num_events == first.num_all
+    assert chinese(first.pattern) is not None
+
+
+def test_an_hour_with_a_slow_version_is_two_changes_also_where_p99_sees_them_later(tmp_path):
+    """P99 needs more requests than the level: with bursts its stretches lie apart, and its changes a little aside."""
+    rng = np.random.default_rng(2)
+    begins_s = np.cumsum(rng.exponential(540, 60))
+    made = []
+    for second in range(6 * 3600):
+        burst = bool(np.any((begins_s <= second) & (second < begins_s + 20)))
+        slow = 3 * 3600 <= second < 4 * 3600
+        for _ in range(rng.poisson(12 if burst else 0.8)):
+            latency = 0.01 * np.exp(rng.normal(0, 0.4)) * (1.35 if slow else 1)
+            made.append(
+                {
+                    "timestamp": stamp(BEGINS_S + second),
+                    "event": "sample",
+                    "version": "rc" if slow else "v3",
+                    "latency_s": latency,
+                }
+            )
+    changes = analyze([write(tmp_path / "a.jsonl", made)]).change_points
+    assert [one.together[0].value for one in changes] in (["rc", "v3"], ["v3", "rc"])
+    assert [round((one.at_s - BEGINS_S) / 3600, 1) for one in changes] == [3.0, 4.0]
 
 
 def test_a_log_without_a_change_has_none(tmp_path):
@@ -214,9 +250,7 @@ def test_the_verb_prints_a_screen_json_and_a_page(tmp_path, capsys):
 
 
 def test_sentences_of_the_page_are_known_in_chinese(tmp_path):
-    document = LogsDocument.of(
-        analyze([write(tmp_path / "a.jsonl", lines(), between=[(5, HOSTILE["foreign"])])])
-    )
+    document = analyze([write(tmp_path / "a.jsonl", lines(), between=[(5, HOSTILE["foreign"])])])
     from pyrometer.report.chapters.documents import tell
 
     told = tell(document)

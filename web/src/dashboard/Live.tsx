@@ -5,8 +5,9 @@ import { t } from "../i18n/language";
 import type { WidgetProps } from "../widgets/widget";
 import { CourseChart } from "./CourseChart";
 import { extended, joined, type Moment } from "./course";
-import { askRunning, type Link, listen, type Newest, type RunningNow } from "./feed";
+import { askRunning, type Link, listen, type Newest, type RunningNow, type RunningRuns } from "./feed";
 import { ListKeeper } from "./keeper";
+import { Lamp } from "./Lamp";
 import { RunningRow, useTicking } from "./RunningRow";
 
 export function Live({ place }: WidgetProps): JSX.Element {
@@ -22,13 +23,12 @@ function Going(): JSX.Element {
   useEffect(() => {
     const keeper = new ListKeeper(document, (fresh) => say(t("{count} new", { count: fresh })));
     const stop = listen("/events", {
-      onRuns: (newest: Newest) => keeper.follow(newest),
-      onRunning: (now) => {
+      runs: (newest) => keeper.follow(newest as Newest),
+      running: (now) => {
         received.current = performance.now();
-        setRunning(now);
+        setRunning((now as RunningRuns).running);
       },
-      onLink: setLink,
-    });
+    }, setLink);
     return () => {
       stop();
       keeper.stop();
@@ -66,16 +66,14 @@ function OneRun({ id }: { readonly id: string }): JSX.Element {
   useEffect(
     () =>
       listen("/events", {
-        onRuns: () => undefined,
-        onRunning: (all) => {
-          const mine = all.find(({ running }) => running.id === id);
+        running: (all) => {
+          const mine = (all as RunningRuns).running.find(({ running }) => running.id === id);
           if (mine === undefined) return location.reload();
           received.current = performance.now();
           setNow(mine);
           setCourse((before) => extended(before, mine));
         },
-        onLink: setLink,
-      }),
+      }, setLink),
     [id],
   );
   const since_s = useTicking(now !== null, received);
@@ -85,21 +83,5 @@ function OneRun({ id }: { readonly id: string }): JSX.Element {
       {now !== null && <RunningRow now={now} since_s={since_s} alone />}
       <CourseChart course={course} />
     </>
-  );
-}
-
-const SAID: Readonly<Record<Link, string>> = {
-  live: "Live: new runs appear by themselves",
-  lost: "Not connected; trying again",
-  ended: "No longer live: open the address that pyrometer ui printed last",
-};
-
-/** Whether the page is told what happens; a shape and words beside the colour. */
-function Lamp({ link, said, live = SAID.live }: { readonly link: Link; readonly said: string; readonly live?: string }): JSX.Element {
-  return (
-    <p class={`lamp ${link}`} role="status">
-      <span aria-hidden="true">{link === "live" ? "●" : "○"}</span> {t(link === "live" ? live : SAID[link])}
-      {said !== "" && ` · ${said}`}
-    </p>
   );
 }

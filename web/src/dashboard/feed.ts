@@ -25,26 +25,33 @@ export interface Newest {
   readonly total: number;
 }
 
-/** Whether the page is told what happens: `lost` comes back by itself, `ended` does not. */
+/** Whether the page is told what happens: `lost` comes back by itself, `ended` once the new address of the server was opened. */
 export type Link = "live" | "lost" | "ended";
 
-/** Who listens. */
-export interface Listener {
-  readonly onRuns: (newest: Newest) => void;
-  readonly onRunning: (running: readonly RunningNow[]) => void;
-  readonly onLink: (link: Link) => void;
+/** Runs that are going on, as `/events` and `/api/running` tell of them. */
+export interface RunningRuns {
+  readonly running: readonly RunningNow[];
 }
 
 /** What is going on now, each with its course so far; nothing when the server does not answer. */
 export async function askRunning(): Promise<readonly RunningNow[]> {
   const answer = await fetch("/api/running").catch(() => null);
-  return answer?.ok ? ((await answer.json()) as { running: RunningNow[] }).running : [];
+  return answer?.ok ? ((await answer.json()) as RunningRuns).running : [];
 }
 
-/** Listen while the page can be seen: a browser allows few streams to one server. Returns how to stop. */
-export function listen(address: string, listener: Listener): () => void {
+const AGAIN_MS = 3000;
+
+/**
+ * Listen while the page can be seen: a browser allows few streams to one server. Returns how to stop.
+ *
+ * @param heard what is done with the data of each event.
+ * @param onLink told whether the page is told.
+ */
+export function listen(address: string, heard: Readonly<Record<string, (data: unknown) => void>>, onLink: (link: Link) => void): () => void {
   let source: EventSource | null = null;
+  let again = 0;
   const close = (): void => {
+    clearTimeout(again);
     source?.close();
     source = null;
   };
@@ -52,10 +59,15 @@ export function listen(address: string, listener: Listener): () => void {
     if (source !== null || document.hidden) return;
     const opened = new EventSource(address);
     source = opened;
-    opened.onopen = () => listener.onLink("live");
-    opened.onerror = () => listener.onLink(opened.readyState === EventSource.CLOSED ? "ended" : "lost");
-    opened.addEventListener("runs", (event) => listener.onRuns(JSON.parse(event.data) as Newest));
-    opened.addEventListener("running", (event) => listener.onRunning((JSON.parse(event.data) as { running: RunningNow[] }).running));
+    opened.onopen = () => onLink("live");
+    opened.onerror = () => {
+      const ended = opened.readyState === EventSource.CLOSED; // refused: the server was started anew, with another token
+      onLink(ended ? "ended" : "lost");
+      if (!ended) return;
+      close();
+      again = window.setTimeout(open, AGAIN_MS);
+    };
+    for (const [event, hear] of Object.entries(heard)) opened.addEventListener(event, ({ data }) => hear(JSON.parse(data as string)));
   };
   const follow = (): void => (document.hidden ? close() : open());
   document.addEventListener("visibilitychange", follow);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyrometer.workload.script.startup._pyrometer_inside.instrument import (
 
 
 class CompileWatch:
-    """Tells of every call of `torch.compile`, also by torch itself; the function stays the same object.
+    """Tells of every call of `torch.compile`, also by torch itself and by what wraps it; the function stays the same object.
 
     Attributes:
         blind: this torch's function is not as expected, so that nothing is heard of.
@@ -26,7 +27,7 @@ class CompileWatch:
         self._tell = tell
         self.blind = False
         try:
-            self._switch = instrument(torch.compile, "compile", self)  # type: ignore[arg-type]
+            self._switch = instrument(inspect.unwrap(torch.compile), "compile", self)
         except CannotInstrumentError:
             self.blind = True
         else:

@@ -84,6 +84,9 @@ def _of_torch_and_monitor() -> list[Panel]:
         _panel("Recompilations", "ops", _rate("recompilations", "model", _PROCESSES), "{{model}}"),
         _panel("Graph breaks", "ops", _rate("graph_breaks", "model", _PROCESSES), "{{model}}"),
         _gauge("Alarms", "short", "monitor_alarms"),
+        _panel(
+            "Rung of degradation", "short", PREFIX + "degradation_rung" + _PROCESSES, "{{policy}} {{rung}}"
+        ),
         _panel("Samples dropped", "ops", _rate("samples_dropped", "call", _CALLS), "{{call}}"),
         _panel("Faults of the monitor", "ops", _rate("monitor_faults", "model", _PROCESSES), "{{model}}"),
     ]
@@ -158,7 +161,7 @@ def _as_json(panel: Panel, number: int, source: dict[str, str]) -> dict[str, Any
         "datasource": source,
         "gridPos": {"x": column * WIDTH, "y": row * HEIGHT, "w": WIDTH, "h": HEIGHT},
         "fieldConfig": {
-            "defaults": {"unit": panel.unit, "min": 0 if panel.unit != "short" else None},
+            "defaults": {"unit": panel.unit} | ({} if panel.unit == "short" else {"min": 0}),
             "overrides": [],
         },
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},

@@ -17,9 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pyrometer.errors import InputError
+from pyrometer.monitor.instruments import series_name
+from pyrometer.monitor.signals.signal import Reading
 from pyrometer.monitor.tick import Event, Tick
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record
+
+RUNG = "degradation_rung"
+"""The metric that tells where ladders stand."""
 
 
 class Rung(Record, frozen=True, kw_only=True):
@@ -167,6 +172,16 @@ class Degradation:
         self.ladder = Ladder(policy)
         self._actions, self._alarms, self._publish = dict(actions), alarms, publish
         self.faults: list[str] = []
+        self.every_ticks, self.from_zero = 1, False
+
+    def read(self) -> Reading:
+        """Where the ladder stands, as a gauge per rung: the present one is 1."""
+        policy = self.ladder.policy
+        gauges = {
+            series_name(RUNG, ["policy", "rung"], [policy.name, rung.name]): float(rung is self.ladder.rung)
+            for rung in policy.rungs
+        }
+        return Reading(gauges, {})
 
     def samples(self, _call: str, _at_s: Seconds, _latencies_s: Sequence[float], /) -> None:
         """Nothing: alarms decide."""

@@ -6,13 +6,10 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.errors import InputError
+from pyrometer.monitor.export.redis_stream import connect
 from pyrometer.monitor.tick import Event, Source
-from pyrometer.quantity import Seconds
-from pyrometer.redaction import redacted
 
 STREAM = "pyrometer:degradation"
-TIMEOUT_S: Seconds = 1.0
 MOST_EVENTS = 1000
 
 
@@ -30,19 +27,7 @@ class RedisEvents:
     """
 
     def __init__(self, url: str, source: Source, stream: str = STREAM, client: Any = None) -> None:
-        if client is None:
-            try:
-                import redis
-            except ImportError as error:
-                raise InputError(
-                    "degradation: redis is not installed; pip install 'pyrometer[redis]'"
-                ) from error
-            try:
-                client = redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
-            except ValueError as error:
-                raise InputError(
-                    f"degradation: got the address {redacted(url)!r}; legal is redis://host:port/0"
-                ) from error
+        client = connect(url) if client is None else client
         self._client, self._source, self._stream = client, source, stream
         self.num_failed = 0
         self.last_error = ""

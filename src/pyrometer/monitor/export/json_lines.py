@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 
 from pyrometer.monitor.tick import Event, Tick
-from pyrometer.monitor.windows import without_events
+from pyrometer.monitor.windows import without_calls
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
@@ -66,7 +66,7 @@ class JsonLines:
         ]  # the rest was written before a failure
         self._append("calls", [line_of(tick, event) for tick in fresh for event in tick.events])
         self._calls_up_to = ticks[-1].sequence
-        self._append("ticks", [without_events(tick) for tick in ticks])
+        self._append("ticks", [without_calls(tick) for tick in ticks])
 
     def close(self) -> None:
         """Nothing is open between two writes."""

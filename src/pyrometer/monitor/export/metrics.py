@@ -67,6 +67,7 @@ _GAUGES = {
     "host_cpu_busy_share": "Share of all cores that is busy",
     "host_memory_available_bytes": "Memory that programs can have",
     "host_memory_total_bytes": "Memory of the machine",
+    "degradation_rung": "Whether a ladder of degradation stands on this rung",
     "monitor_alarms": "Alarms that are on",
 }
 _HISTOGRAMS = {

@@ -8,6 +8,7 @@ from typing import Any
 from pyrometer.errors import InputError
 from pyrometer.monitor.tick import Tick
 from pyrometer.record import from_json, to_json
+from pyrometer.redaction import redacted
 
 TIMEOUT_S = 2.0
 
@@ -27,7 +28,7 @@ def connect(url: str) -> Any:
     try:
         return redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
     except ValueError as error:
-        raise InputError(f"redis: {url}: {error}; write redis://HOST:PORT/DATABASE") from error
+        raise InputError(f"redis: {redacted(url)}: {error}; write redis://HOST:PORT/DATABASE") from error
 
 
 class RedisStream:

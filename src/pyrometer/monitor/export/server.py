@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyrometer.monitor.export.prometheus import CONTENT_TYPE
 
@@ -23,8 +24,7 @@ class MetricsServer:
     def __init__(self, address: str, port: int, pages: dict[str, Callable[[], Page]]) -> None:
         """Listen; raises OSError where the port is taken."""
         handler = type("_Handler", (_Handler,), {"pages": {"/healthz": _healthy, **pages}})
-        self._server = ThreadingHTTPServer((address, port), handler)
-        self._server.daemon_threads = True
+        self._server = _Server((address, port), handler)
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="pyrometer-metrics", daemon=True
@@ -49,6 +49,15 @@ def metrics_page(render: Callable[[], bytes]) -> Callable[[], Page]:
 
 def _healthy() -> Page:
     return Page("text/plain", b"ok\n")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A scraper that has gone is no news; the base class would print a traceback among the program's own output."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -10,6 +10,9 @@ from pyrometer.monitor.export.redis_stream import connect, read_ticks
 from pyrometer.monitor.tick import Tick
 from pyrometer.record import from_json
 
+FOLDER, STREAM = ".pyrometer/monitor", "pyrometer:ticks"
+"""Where monitors tell of themselves by default."""
+
 FIRST_BYTES = 256 * 1024
 """Of each file, from its end, when it is first seen: some minutes."""
 
@@ -74,7 +77,12 @@ class RedisTicks:
 
     def fresh(self) -> list[Tick]:
         """Everything new."""
-        ticks, self._after = read_ticks(self._client, self._stream, self._after, wait_ms=None)
+        ticks: list[Tick] = []
+        before = ""
+        while before != self._after:  # one answer holds a thousand at most
+            before = self._after
+            more, self._after = read_ticks(self._client, self._stream, before, wait_ms=None)
+            ticks += more
         return ticks
 
 

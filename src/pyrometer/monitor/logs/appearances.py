@@ -34,15 +34,14 @@ class Appearances:
         self.breaks: dict[tuple[str, int], Happened] = {}
         self.is_whole = True
 
-    def add(self, groups: pl.DataFrame, cells: Counts) -> None:
-        """Take in the groups of a table, of which each has the cell at its place."""
-        known = groups.with_columns(pl.Series("cell", cells)).filter(pl.col("second") >= 0)
-        for kind in KINDS:
-            firsts = known.group_by("process", pl.col(kind).alias("value")).agg(pl.col("second").min())
-            for process, value, second in firsts.iter_rows():
-                self._see((kind, process, value), second)
-        self._collect(self.recompiles, known, "recompiles")
-        self._collect(self.breaks, known, "breaks")
+    def add(self, groups: pl.DataFrame, cells: Counts, combined: pl.DataFrame) -> None:
+        """Take in the groups of a table, of which each has the cell at its place, and since when its combinations are there."""
+        for row in combined.select(*KINDS, "since").drop_nulls("since").iter_rows():
+            for kind, value in zip(KINDS, row[:-1], strict=True):
+                self._see((kind, row[0], value), row[-1])
+        for into, column in ((self.recompiles, "recompiles"), (self.breaks, "breaks")):
+            if groups[column].any():
+                self._collect(into, groups.with_columns(pl.Series("cell", cells)), column)
 
     def is_first(self, one: Happened, kind: str, within_s: int) -> bool:
         """Whether a value of this kind was new to the process when it happened."""
@@ -61,8 +60,10 @@ class Appearances:
             self.is_whole = False
 
     def _collect(self, into: dict[tuple[str, int], Happened], groups: pl.DataFrame, column: str) -> None:
-        rows = groups.filter(pl.col(column) > 0).select("second", "cell", *KINDS).unique()
-        for second, cell, process, shape, batch in rows.iter_rows():
+        rows = (
+            groups.filter(pl.col(column) & (pl.col("second") >= 0)).select("second", "cell", *KINDS).unique()
+        )
+        for second, cell, process, shape, batch in rows.sort(pl.all()).iter_rows():
             if (process, second) not in into and len(into) >= MOST:
                 self.is_whole = False
                 return

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from pyrometer.errors import InputError
 
 BLOCK_BYTES = 8 << 20
 LONGEST_LINE = 1 << 20
+_NEWLINE, _OPENS, _CLOSES = b"\n{}"
 
 COLUMNS: dict[str, pl.DataType] = {
     "timestamp": pl.String(),
@@ -120,17 +122,24 @@ def _parsed(blocks: Iterable[bytes], left_out: Counter[str]) -> Iterator[pl.Data
 
 def _screened(block: bytes, left_out: Counter[str]) -> bytes:
     """A block without the lines that do not even begin and end like an object; most bad lines are of these."""
-    kept = []
-    for line in block.split(b"\n"):
-        if line.startswith(b"{") and line.endswith(b"}") and b"\0" not in line:
-            kept.append(line)
-        elif line.strip():
-            fault = _fault(line)
-            if fault is None:
-                kept.append(line)
-            else:
-                left_out[fault] += 1
-    return b"\n".join(kept)
+    letters = np.frombuffer(block, np.uint8)
+    ends = np.append(np.flatnonzero(letters == _NEWLINE), len(letters))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    filled = ends > starts
+    starts, ends = starts[filled], ends[filled]
+    is_odd = (letters[starts] != _OPENS) | (letters[ends - 1] != _CLOSES)
+    if b"\0" in block:
+        is_odd[np.searchsorted(ends, np.flatnonzero(letters == 0))] = True
+    kept, begin = [], 0
+    for start, end in zip(starts[is_odd].tolist(), ends[is_odd].tolist(), strict=True):
+        line = block[start:end]
+        fault = _fault(line) if line.strip() else None
+        if fault is not None:
+            left_out[fault] += 1
+        if fault is not None or not line.strip():
+            kept.append(block[begin:start])
+            begin = end + 1
+    return b"".join([*kept, block[begin:]])
 
 
 def _halved(block: bytes, left_out: Counter[str]) -> Iterator[pl.DataFrame]:

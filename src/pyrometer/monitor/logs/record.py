@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
+from pyrometer.document import Document
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc
 
@@ -99,8 +100,8 @@ class ErrorCluster(Record, frozen=True, kw_only=True):
     ] = []
 
 
-class LogAnalysis(Record, frozen=True, kw_only=True):
-    """What `pyrometer monitor analyze` found."""
+class LogAnalysis(Document, frozen=True, kw_only=True):
+    """`pyrometer monitor analyze LOGS --json`."""
 
     files: list[str]
     lines: Annotated[int, doc("lines that were read")]
@@ -124,6 +125,11 @@ class LogAnalysis(Record, frozen=True, kw_only=True):
     triggers: list[Trigger] = []
     clusters: list[ErrorCluster] = []
     notes: Annotated[list[str], doc("what limits the answer")] = []
+
+    @property
+    def target(self) -> str:
+        """What was read."""
+        return self.files[0] if len(self.files) == 1 else f"{len(self.files)} logs"
 
 
 def stamp(at_s: Seconds) -> str:

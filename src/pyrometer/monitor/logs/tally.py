@@ -51,9 +51,19 @@ class Grid:
 
     def add(self, keys: Counts, columns: Counts, counts: Counts) -> None:
         """Add counts at each key and column."""
-        distinct, inverse = np.unique(keys, return_inverse=True)
-        rows = np.asarray([self._place(int(key)) for key in distinct], np.int64)
-        np.add.at(self._counts, (rows[inverse], columns), counts)
+        if not len(keys):
+            return
+        least = int(keys.min())
+        offsets = keys - least
+        if int(offsets.max()) < 4 * len(keys):  # close together, as they mostly are: no need to sort
+            distinct = np.flatnonzero(np.bincount(offsets))
+            places = np.empty(int(distinct[-1]) + 1, np.int64)
+            places[distinct] = [self._place(least + int(offset)) for offset in distinct]
+            rows = places[offsets]
+        else:
+            distinct, inverse = np.unique(keys, return_inverse=True)
+            rows = np.asarray([self._place(int(key)) for key in distinct], np.int64)[inverse]
+        np.add.at(self._counts, (rows, columns), counts)
 
     def _place(self, key: int) -> int:
         row = self._rows.setdefault(key, len(self._rows))
@@ -118,7 +128,8 @@ class Tally:
         known = seconds >= 0
         self.num_without_time += int(groups["lines"].to_numpy()[~known].sum())
         self.num_slow += int((table["event"] == "slow").sum())
-        cells, bins, lines = self._cells(groups), groups["bin"].to_numpy(), groups["lines"].to_numpy()
+        combined, cells = self._cells(groups)
+        bins, lines = groups["bin"].to_numpy(), groups["lines"].to_numpy()
         timed = known & (bins >= 0)
         self._add_times(seconds, bins, lines, groups["errors"].to_numpy(), known)
         self.hours.add(seconds[timed] // 3600 % 24, bins[timed], lines[timed])
@@ -129,7 +140,7 @@ class Tally:
         if known.any():
             self.first_s = min(self.first_s, int(seconds[known].min()))
             self.last_s = max(self.last_s, int(seconds[known].max()))
-        self.appearances.add(groups, cells)
+        self.appearances.add(groups, cells, combined)
         while len(self.times) > MOST_STRETCHES:
             self._coarsen()
 
@@ -152,17 +163,17 @@ class Tally:
             else:
                 self.has_all_shares = False
 
-    def _cells(self, groups: pl.DataFrame) -> Counts:
-        """The number of each group's cell."""
-        names = groups.select(FEATURES).unique(maintain_order=True)
-        numbers = [self._number(row) for row in names.iter_rows()]
-        joined = groups.select(FEATURES).join(
-            names.with_columns(pl.Series("cell", numbers, pl.Int64)),
-            on=list(FEATURES),
-            how="left",
-            maintain_order="left",
+    def _cells(self, groups: pl.DataFrame) -> tuple[pl.DataFrame, Counts]:
+        """Each combination of a process and features, and the cell of each group."""
+        key = ["process", *FEATURES]
+        since = pl.col("second").filter(pl.col("second") >= 0).min().alias("since")
+        combined = groups.group_by(key, maintain_order=True).agg(since)
+        numbers = [self._number(row) for row in combined.select(FEATURES).iter_rows()]
+        cell = pl.Series("cell", numbers, pl.Int64)
+        joined = groups.select(key).join(
+            combined.select(key).with_columns(cell), on=key, how="left", maintain_order="left"
         )
-        return joined["cell"].to_numpy()
+        return combined, joined["cell"].to_numpy()
 
     def _number(self, row: tuple[Any, ...]) -> int:
         name = tuple(str(value) for value in row)
@@ -180,23 +191,25 @@ class Tally:
 
 
 def _grouped(table: pl.DataFrame) -> pl.DataFrame:
-    """Lines per second, cell and bucket of latency; -1 stands for no time, and for no latency."""
+    """Lines per second, process, cell and bucket of latency; -1 stands for no time, and for no latency.
+
+    Texts are put together once per group, not once per line.
+    """
     whole = ((pl.col("latency_s").log(2) * PER_OCTAVE).ceil() - 1 - LEAST_BIN).clip(0, BINS - 1)
     usable = (pl.col("latency_s") > 0) & pl.col("latency_s").is_finite() & ~_SELECTED.fill_null(value=False)
     second = pl.col("timestamp").str.slice(0, 19).alias("second")
-    bins = pl.when(usable).then(whole).otherwise(-1).fill_null(-1).cast(pl.Int64).alias("bin")
-    process = pl.concat_str("host", "pid", separator=":", ignore_nulls=True).alias("process")
-    features = [pl.col(name).fill_null("") for name in FEATURES if name != "batch"]
-    batch = pl.col("batch").cast(pl.String).fill_null("")
+    bins = pl.when(usable).then(whole).otherwise(-1).fill_null(-1).cast(pl.Int32).alias("bin")
     groups = (
         table.lazy()
-        .group_by(second, process, *features, batch, bins)
+        .group_by(second, "host", "pid", *FEATURES, bins)
         .agg(
             pl.len().cast(pl.Int64).alias("lines"),
             (pl.col("error").fill_null("") != "").sum().cast(pl.Int64).alias("errors"),
-            _COMPILED.any().cast(pl.Int64).alias("recompiles"),
-            _BROKE.any().cast(pl.Int64).alias("breaks"),
+            _COMPILED.any().alias("recompiles"),
+            _BROKE.any().alias("breaks"),
         )
     )
     unix = pl.col("second").str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False).dt.epoch("s")
-    return groups.with_columns(unix.fill_null(-1)).collect()
+    process = pl.concat_str("host", "pid", separator=":", ignore_nulls=True).alias("process")
+    features = [pl.col(name).cast(pl.String).fill_null("") for name in FEATURES]
+    return groups.with_columns(unix.fill_null(-1), process, *features, pl.col("bin").cast(pl.Int64)).collect()

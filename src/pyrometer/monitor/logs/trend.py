@@ -93,8 +93,10 @@ def change_points(
         for start, cut, end in zip(cuts, cuts[1:], cuts[2:], strict=False):
             before, after = (float(np.exp(np.median(part))) for part in (values[start:cut], values[cut:end]))
             at_s = points[used[cut]].at_s
-            near = {points[used[place]].at_s for place in range(max(cut - 2, 0), min(cut + 3, len(used)))}
-            if max(after / before, before / after) < LEAST_RATIO or any(one.at_s in near for one in found):
+            reach = (max(cut - SHORTEST, 0), min(cut + SHORTEST, len(used) - 1))
+            first, last = (points[used[place]].at_s for place in reach)
+            is_known = any(first <= one.at_s <= last and (one.ratio > 1) == (after > before) for one in found)
+            if is_known or max(after / before, before / after) < LEAST_RATIO:
                 continue
             sides = (
                 [key for place in used[start:cut] for key in members[place]],
@@ -170,7 +172,10 @@ def _together(tally: Tally, before: list[int], after: list[int]) -> list[Shift]:
         if value
     ]  # fmt: skip
     found = [one for one in found if abs(one.share_after - one.share_before) >= 0.2]
-    return sorted(found, key=lambda one: (-abs(one.share_after - one.share_before), -one.share_after))[:4]
+    return sorted(
+        found,
+        key=lambda one: (-abs(one.share_after - one.share_before), -one.share_after, one.feature, one.value),
+    )[:4]
 
 
 def _shares(tally: Tally, keys: set[int]) -> dict[tuple[str, str], float]:

@@ -61,11 +61,44 @@ def _values(tally: Tally, event: str, happened: list[Happened]) -> Iterator[Trig
     for one in happened:
         events.update({pair for cell in one.cells for pair in zip(FEATURES, names[cell], strict=True)})
     lines = lines_per_value(tally)
+    telling: dict[str, list[str]] = {}
     for (feature, value), count in sorted(events.items()):
         number = lines.get((feature, value), 0)
         if value and number < tally.lines:
-            pattern = f"{feature} {value}"
-            yield from _told(event, pattern, (count, len(happened)), (number, tally.lines), tried=len(lines))
+            told = list(
+                _told(
+                    event,
+                    f"{feature} {value}",
+                    (count, len(happened)),
+                    (number, tally.lines),
+                    tried=len(lines),
+                )
+            )
+            telling.setdefault(feature, []).extend(value for _ in told)
+            yield from told
+    yield from _together(tally, event, happened, lines, telling)
+
+
+def _together(
+    tally: Tally,
+    event: str,
+    happened: list[Happened],
+    lines: Counter[tuple[str, str]],
+    telling: dict[str, list[str]],
+) -> Iterator[Trigger]:
+    """Per feature: its telling values as one pattern, where there are several."""
+    names = {number: name for name, number in tally.names.items()}
+    for feature, values in telling.items():
+        if len(values) < 2:
+            continue
+        place = FEATURES.index(feature)
+        fit = sum(any(names[cell][place] in values for cell in one.cells) for one in happened)
+        number = sum(lines[feature, value] for value in values)
+        shown = ", ".join(sorted(values, key=lambda value: -lines[feature, value])[:3])
+        more = f" and {len(values) - 3} more" if len(values) > 3 else ""
+        yield from _told(
+            event, f"{feature} {shown}{more}", (fit, len(happened)), (number, tally.lines), tried=len(lines)
+        )
 
 
 def lines_per_value(tally: Tally) -> Counter[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Reading(NamedTuple):
@@ -12,6 +12,7 @@ class Reading(NamedTuple):
     totals: dict[str, float]
 
 
+@runtime_checkable
 class Signal(Protocol):
     """Something to read at times."""
 

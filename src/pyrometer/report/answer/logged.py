@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.quantity import counted
 from pyrometer.report.answer.short import Fix, Part, ShortAnswer, Whole
-from pyrometer.report.documents import LogsDocument
 from pyrometer.report.facts import logs as of_logs
 from pyrometer.report.facts.layout import percent
 from pyrometer.text import one_line
 
 
-def of_document(document: LogsDocument) -> ShortAnswer:
+def of_document(document: LogAnalysis) -> ShortAnswer:
     """Latency, its largest change, what triggers compilations, errors, and what latency goes with."""
     fixes = [Fix(of_logs.trigger_sentence(one)) for one in document.triggers[:1]]
     fixes += [

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.report.chapters.chapter import Answer, Block, Chapter, Chart, Figures, Rows, Told
 from pyrometer.report.chapters.surroundings import provenance
 from pyrometer.report.charts.latency_trend import LatencyTrend
-from pyrometer.report.documents import LogsDocument
 from pyrometer.report.facts import logs as of_logs
 from pyrometer.report.facts.layout import Fact
 
 MOST_FEATURES = 4
 
 
-def tell(document: LogsDocument) -> Told:
+def tell(document: LogAnalysis) -> Told:
     """Latency over time, what it goes with, what compiles anew, and which errors there are."""
     answer = Answer(
         of_logs.headline(document),
@@ -33,7 +33,7 @@ def tell(document: LogsDocument) -> Told:
     return Told(answer, chapters)
 
 
-def _trend(document: LogsDocument) -> Chapter:
+def _trend(document: LogAnalysis) -> Chapter:
     trend = LatencyTrend(document.trend, document.change_points)
     blocks: list[Block] = [Chart("latency-trend", trend, "Latency over time")]
     if document.change_points:
@@ -54,7 +54,7 @@ def _trend(document: LogsDocument) -> Chapter:
     )
 
 
-def _correlations(document: LogsDocument) -> Iterator[Chapter]:
+def _correlations(document: LogAnalysis) -> Iterator[Chapter]:
     if not document.correlations:
         return
     blocks: list[Block] = [Rows(of_logs.correlation_table(document.correlations), "Features and latency")]
@@ -69,7 +69,7 @@ def _correlations(document: LogsDocument) -> Iterator[Chapter]:
     yield Chapter("correlations", "What latency goes with", blocks, how=how, change=change, label="Features")
 
 
-def _triggers(document: LogsDocument) -> Iterator[Chapter]:
+def _triggers(document: LogAnalysis) -> Iterator[Chapter]:
     if document.triggers:
         rows = Rows(of_logs.trigger_table(document.triggers), "What triggers compilations")
         how = "A pattern is listed when it holds more of the events than chance would put there."
@@ -78,14 +78,14 @@ def _triggers(document: LogsDocument) -> Iterator[Chapter]:
         )
 
 
-def _clusters(document: LogsDocument) -> Iterator[Chapter]:
+def _clusters(document: LogAnalysis) -> Iterator[Chapter]:
     if document.clusters:
         rows = Rows(of_logs.cluster_table(document.clusters), "Clusters of errors")
         how = "Errors whose texts differ in figures, names and addresses alone are one cluster."
         yield Chapter("errors", "Errors", [rows], how=how, label="Errors")
 
 
-def _facts(document: LogsDocument) -> list[Fact]:
+def _facts(document: LogAnalysis) -> list[Fact]:
     facts = [Fact("logs", ", ".join(document.files)), Fact("Pyrometer", document.tool_version)]
     if document.begins and document.ends:
         facts.insert(1, Fact("time", f"{of_logs.clock(document.begins)} to {of_logs.clock(document.ends)}"))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pyrometer.monitor.logs.record import Correlation, ErrorCluster, LatencyChange, Trigger
+from pyrometer.monitor.logs.record import Correlation, ErrorCluster, LatencyChange, LogAnalysis, Trigger
 from pyrometer.quantity import counted, format_seconds
-from pyrometer.report.documents import LogsDocument
 from pyrometer.report.facts.layout import Fact, Table, percent
 from pyrometer.text import one_line
 
 EVENTS = {"recompile": "compilations", "graph_break": "graph breaks"}
 
 
-def headline(document: LogsDocument) -> str:
+def headline(document: LogAnalysis) -> str:
     """The latency, and over how long."""
     if document.p50_s is None:
         return f"no latency in {counted(document.lines, 'line')}"
@@ -19,10 +18,11 @@ def headline(document: LogsDocument) -> str:
     return f"median latency {format_seconds(document.p50_s)}{tail} · over {format_seconds(document.span_s)}"
 
 
-def bound(document: LogsDocument) -> str:
-    """The largest change, or that there is none."""
+def bound(document: LogAnalysis) -> str:
+    """The largest rise, else the largest change, or that there is none."""
     if document.change_points:
-        largest = max(document.change_points, key=lambda one: max(one.ratio, 1 / one.ratio))
+        # What became slower is the news, also where it became fast again.
+        largest = max(document.change_points, key=lambda one: (one.ratio > 1, max(one.ratio, 1 / one.ratio)))
         return change_sentence(largest)
     return "the level of latency did not change" if len(document.trend) > 1 else ""
 
@@ -44,7 +44,7 @@ def clock(at: str) -> str:
     return f"{at[5:10]} {at[11:19]} UTC"
 
 
-def figures(document: LogsDocument) -> list[Fact]:
+def figures(document: LogAnalysis) -> list[Fact]:
     """The few figures that one looks for first."""
     facts = [
         Fact("median", format_seconds(document.p50_s)),
@@ -120,7 +120,7 @@ def trigger_table(found: list[Trigger]) -> Table:
             EVENTS.get(one.event, one.event),
             f"{one.num_events:,} of {one.num_all:,}",
             f"{one.num_chances:,}",
-            "–" if one.lift is None else f"{one.lift:.3g}×",
+            "–" if one.lift is None else f"{one.lift:,.0f}×" if one.lift >= 100 else f"{one.lift:.3g}×",
         )
         for one in found
     ]

@@ -186,19 +186,25 @@ def _parts(layers: Mapping[str, Intervals], low: IntArray, high: IntArray) -> li
 
 
 def _by_stream(trace: RankTrace) -> list[StreamBreakdown]:
-    work = trace.device_work.with_columns(pl.col("device").fill_null(-1), pl.col("stream").fill_null(-1))
+    kernel = pl.col("kind") == Kind.KERNEL.value
+    communicates = trace.mask(kernel & is_communication())
+    work = trace.device_work.with_columns(
+        pl.col("device").fill_null(-1),
+        pl.col("stream").fill_null(-1),
+        comm=pl.Series(communicates[trace.device_work["event"].to_numpy()]),
+    )
     streams = work.select("device", "stream").unique().sort("device", "stream").with_row_index("lane")
     if not streams.height:
         return []
     lanes = Lanes(trace.activity.start_ns, trace.activity.end_ns)
-    placed = work.join(streams, on=["device", "stream"], how="left")
-    kernel = pl.col("kind") == Kind.KERNEL.value
-    comm = kernel & is_communication().fill_null(value=False)
+    placed = work.select("device", "stream", "kind", "comm", "start_ns", "end_ns").join(
+        streams, on=["device", "stream"], how="left"
+    )
     layers = {
         name: _placed(placed.filter(mask), lanes)
         for name, mask in {
-            "compute": kernel & ~comm,
-            "exposed_comm": comm,
+            "compute": kernel & ~pl.col("comm"),
+            "exposed_comm": pl.col("comm"),
             "exposed_memcpy": pl.col("kind") == Kind.MEMCPY.value,
             "memset": pl.col("kind") == Kind.MEMSET.value,
         }.items()

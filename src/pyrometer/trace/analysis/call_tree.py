@@ -9,7 +9,7 @@ from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.program.merged import Merged, merged
 from pyrometer.trace.program.rollup import gather_into
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, distinct
 from pyrometer.trace.trace import RankTrace
 
 OTHER = "(other)"
@@ -47,7 +47,7 @@ def _table(tree: Merged, kept: np.ndarray) -> pl.DataFrame:
     """The kept nodes, and one for all that is cut off below each; what is below a small node is small itself."""
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     cut = np.flatnonzero(~kept & kept[np.maximum(tree.parent, 0)])
-    mothers = np.unique(tree.parent[cut])
+    mothers = distinct(tree.parent[cut])
     num_kept, num_all = int(kept.sum()), int(kept.sum()) + len(mothers)
     place = np.full(len(kept), -1, np.int64)
     place[mothers] = np.arange(num_kept, num_all)

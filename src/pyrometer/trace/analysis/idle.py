@@ -24,7 +24,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.linking.steps import step_of
 from pyrometer.trace.program.where import where
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, pick, row_numbers
 from pyrometer.trace.timing.gaps import (
     ISSUING_NS,
     TURNAROUND_NS,
@@ -277,11 +277,11 @@ def _group(gaps: pl.DataFrame, did: HostTime, total: int) -> list[IdleGroup]:
 
 
 def _by_stream(trace: RankTrace) -> list[StreamIdle]:
-    starts = trace.events.select(launch=pl.col("event").cast(pl.Int32), launched_ns=pl.col("start_ns"))
     found = []
     streams = _work(trace).partition_by("device", "stream", as_dict=True)
     for (device, stream), work in sorted(streams.items()):
-        gaps = gaps_between(work).join(starts, on="launch", how="left")
+        gaps = gaps_between(work)
+        gaps = gaps.with_columns(launched_ns=pick(trace.events["start_ns"], row_numbers(gaps["launch"])))
         dur = pl.col("end_ns") - pl.col("start_ns")
         late = pl.col("launched_ns") > pl.col("start_ns")
         orphan = pl.col("launched_ns").is_null()

@@ -18,6 +18,7 @@ from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import path_pieces
 from pyrometer.trace.dependencies.select import scales_of, waits_for_others
+from pyrometer.trace.program.rollup import codes
 from pyrometer.trace.program.where import where
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
@@ -206,11 +207,15 @@ class _Names:
     """Names of events as numbers, so that all events of a name are found at once."""
 
     def __init__(self, trace: RankTrace) -> None:
-        names = trace.events.select("name")
-        different = names.unique(maintain_order=True).with_row_index("code")
-        joined = names.join(different, on="name", how="left", maintain_order="left", nulls_equal=True)
-        self.codes = joined["code"].cast(pl.Int64).to_numpy()
-        self.text = different["name"].fill_null("").to_list()
+        sorts = trace.sorts
+        first = np.full(sorts.table.height, len(sorts.code), np.int64)  # event of each sort
+        first[sorts.code[::-1]] = np.arange(len(sorts.code))[::-1]
+        table = sorts.table.select("name", first=pl.Series(first)).with_row_index("sort").sort("first")
+        table = table.with_columns(code=codes(table.select("name")))
+        code = np.empty(table.height, np.int64)
+        code[table["sort"].to_numpy()] = table["code"].to_numpy()
+        self.codes = code[sorts.code]
+        self.text = table["name"].fill_null("").to_list()
 
     def of(self, rows: IntArray) -> IntArray:
         """Number of the name of each row; -1 for none."""

@@ -55,13 +55,12 @@ def analysis(name: str, *, scope: Scope = "rank") -> Callable[[F], F]:
         def remembered(trace: Any, *args: Any, **options: Any) -> Any:
             if args or options:
                 return function(trace, *args, **options)
-            if name not in trace.results:
-                tell(
-                    len(_REGISTRY.keys() & trace.results) / len(_REGISTRY),
-                    f"analysing: {name.replace('_', ' ')}",
-                )
-                trace.results[name] = function(trace)
-            return trace.results[name]
+            return trace.results.once(name, lambda: _told(trace))
+
+        def _told(trace: Any) -> Any:
+            done = sum(other in trace.results for other in _REGISTRY) / len(_REGISTRY)
+            tell(done, f"analysing: {name.replace('_', ' ')}")
+            return function(trace)
 
         _REGISTRY[name] = Analysis(name, scope, remembered)
         return remembered  # type: ignore[return-value]

@@ -13,7 +13,7 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.roofline import UNLINKED, AnyPeaks, Roof, roof_of, roofline
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
-from pyrometer.trace.rows import row_numbers
+from pyrometer.trace.rows import distinct, row_numbers
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
 
@@ -116,7 +116,7 @@ def utilisation(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> Utilisati
 
 def _steps(trace: RankTrace, costs: OpCosts, frame: pl.DataFrame, roof: Roof | None) -> list[StepUtilisation]:
     """FLOP and bytes by the step that launched them."""
-    owners = np.unique(costs.owner[costs.owner >= 0])
+    owners = distinct(costs.owner[costs.owner >= 0])
     if not trace.steps.height or not len(owners):
         return []
     step = row_numbers(trace.events["step"])[owners]

@@ -21,7 +21,7 @@ from pyrometer.trace.dependencies.work import NEVER, Work, device_work
 from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.linking.tree import NO_PIECES
 from pyrometer.trace.naming.patterns import is_step_mark
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, distinct
 from pyrometer.trace.timing.intervals import union
 from pyrometer.trace.trace import RankTrace
 
@@ -127,7 +127,7 @@ def _sync_records(trace: RankTrace) -> pl.DataFrame:
 def _waiting_intervals(hit: Found) -> tuple[IntArray, Waiting]:
     """Disjoint waiting intervals, and for each candidate the waiting call that it is; -1 for joins and pauses."""
     events, waits, bursts = hit.events, hit.waits, hit.threads.bursts
-    held = np.unique(waits.of)
+    held = distinct(waits.of)
     calls = waits.event[held]
     joint = union(bursts.start[bursts.joined], bursts.end[bursts.joined])
     pause = np.flatnonzero(bursts.lane[1:] == bursts.lane[:-1]) if len(bursts.lane) else np.empty(0, np.int64)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.replay import BoolArray, Durations
-from pyrometer.trace.rows import IntArray, ranges
+from pyrometer.trace.rows import IntArray, distinct, ranges
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -129,7 +129,7 @@ def _edges(graph: Graph) -> Edges:
         programs,
         graph.point[programs % nodes],
         segment_points,
-        np.unique(points.segments.event[points.segments.event >= 0]),
+        distinct(points.segments.event[points.segments.event >= 0]),
         waits,
         wait_calls,
         wakes,

@@ -49,12 +49,11 @@ IDLE, UNTRACED, LAUNCH, MEMCPY, DATA = (
 @kept
 def event_classes(trace: RankTrace) -> IntArray:
     """The class of every event that can stand on a critical path, as an index of `CLASSES`."""
-    events, graph = trace.events, dependencies(trace)
+    graph = dependencies(trace)
     kind, device = pl.col("kind").cast(pl.String), len(graph.device) > 0
     call = kind.is_in([Kind.RUNTIME.value, Kind.DRIVER.value])
     kernel = kind == Kind.KERNEL.value
-    different = events.select("kind", "name").unique()
-    different = different.with_columns(
+    rows = trace.sorts.table.select(
         pl.when((kernel & is_communication()) | (pl.lit(not device) & is_host_communication()))
         .then(pl.lit("communication"))
         .when(call & is_blocking_call())
@@ -67,10 +66,7 @@ def event_classes(trace: RankTrace) -> IntArray:
         loading=is_data_loading().fill_null(value=False),
         host=kind.is_in([one.value for one in HOST]),
         call=call,
-    )
-    rows = events.select("kind", "name").join(
-        different, on=["kind", "name"], how="left", maintain_order="left", nulls_equal=True
-    )
+    )[trace.sorts.code]
     found = rows["class"].to_numpy().copy()
     launching = graph.device.call[graph.device.call >= 0]
     found[launching[rows["call"].to_numpy()[launching]]] = LAUNCH

@@ -13,7 +13,7 @@ from pyrometer.trace import schema
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.rows import IntArray, Mask, mask_of, nullable, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, Results
 
 NOT_OF_HERE = ("record_function_id", "sequence", "forward_thread", "index")
 """Ids of the other trace, which would link what does not belong together."""
@@ -59,7 +59,7 @@ def graft(trace: RankTrace, capture: RankTrace, grafts: Sequence[Graft]) -> Rank
     return replace(
         trace,
         tables=_renumbered(trace, capture, source, call, links),
-        results={},
+        results=Results(),
         known_links=None,
         known_sorts=None,
     )

@@ -30,7 +30,7 @@ from pyrometer.trace.kinds import CALLS
 from pyrometer.trace.linking.engines import served
 from pyrometer.trace.naming.patterns import is_graph_launch
 from pyrometer.trace.rows import IntArray, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, Results
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def join_capture(trace: RankTrace, capture: RankTrace) -> RankTrace:
         else replace(
             trace,
             tables={**trace.tables, "captured": schema.empty(schema.CAPTURED)},
-            results={},
+            results=Results(),
             known_links=None,
         )
     )

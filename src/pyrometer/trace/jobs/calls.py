@@ -12,7 +12,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.jobs.facts import CALLS, describe
 from pyrometer.trace.jobs.pairing import pair_workers
 from pyrometer.trace.jobs.semantics import canonical
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.patterns import BACKEND, HOST_BACKEND, MAY_WAIT, is_communication
 from pyrometer.trace.program.rollup import holds
 from pyrometer.trace.rows import IntArray, row_numbers
@@ -46,35 +46,30 @@ def computing(trace: RankTrace, device: int | None) -> Intervals:
 
     A device of None means the host, or all devices together where there are any.
     """
-    key = f"computing on {device}"
-    if key not in trace.results:
-        trace.results[key] = _computing(trace, device)
-    intervals: Intervals = trace.results[key]
-    return intervals
+    return trace.results.once(f"computing on {device}", lambda: _computing(trace, device))
 
 
 def _computing(trace: RankTrace, device: int | None) -> Intervals:
     if device is None and trace.activity.has_device:
         return trace.activity.compute
     if device is None:
-        work = trace.of_kind(Kind.CPU_OP)
         waiting = pl.col("name").str.contains(MAY_WAIT)
+        work = trace.named(is_kind(Kind.CPU_OP) & ~waiting.fill_null(value=False))
     else:
-        work = trace.of_kind(Kind.KERNEL).filter(pl.col("device").fill_null(-1) == device)
-        waiting = is_communication()
-    work = work.filter(~waiting.fill_null(value=False))
+        work = trace.named(is_kind(Kind.KERNEL) & ~is_communication().fill_null(value=False))
+        work = work.filter(pl.col("device").fill_null(-1) == device)
     return union(work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
 
 
 def _find_units(trace: RankTrace) -> pl.DataFrame:
     """One row per call: `event, unit, args, op, launch, start_ns, end_ns, num_kernels, device, kernel`; -1 for none."""
     events = trace.events
-    ops = trace.of_kind(Kind.CPU_OP)
+    op = is_kind(Kind.CPU_OP)
     tables = {
-        "backend": trace.of_kind(Kind.USER_ANNOTATION).filter(pl.col("name").str.contains(BACKEND)),
-        "params": ops.filter(pl.col("name") == "record_param_comms"),
-        "op": ops.filter(is_communication()),
-        "kernel": trace.of_kind(Kind.KERNEL).filter(is_communication()),
+        "backend": trace.named(is_kind(Kind.USER_ANNOTATION) & pl.col("name").str.contains(BACKEND)),
+        "params": trace.named(op & (pl.col("name") == "record_param_comms")),
+        "op": trace.named(op & is_communication()),
+        "kernel": trace.named(is_kind(Kind.KERNEL) & is_communication()),
     }
     if not any(part.height for part in tables.values()):
         return pl.DataFrame()

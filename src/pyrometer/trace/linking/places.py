@@ -12,7 +12,7 @@ from pyrometer.trace.linking.backward import forward_of, is_backward
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.naming.patterns import is_module, is_phase, is_step_mark
-from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, distinct, mask_of, row_numbers
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _enclosing(parent: IntArray, rows: IntArray) -> IntArray:
     """All events that lie around any of the events."""
     around = np.zeros(len(parent), bool)
     outer = parent[rows]
-    while (outer := np.unique(outer[outer >= 0])).size:
+    while (outer := distinct(outer[outer >= 0])).size:
         outer = outer[~around[outer]]
         around[outer] = True
         outer = parent[outer]

@@ -14,7 +14,7 @@ from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.program.paths import merge_paths
 from pyrometer.trace.program.rollup import codes, gather_into, roll_up
-from pyrometer.trace.rows import IntArray, Mask, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, numbered, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 ALL = "(all)"
@@ -94,7 +94,7 @@ def _ours(trace: RankTrace) -> tuple[Mask, IntArray]:
 
 def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
     """The distinct pairs of name and kind, and which of them each event has."""
-    rows, code = np.unique(codes(events.select("name", "kind")), return_inverse=True)
+    rows, code = numbered(codes(events.select("name", "kind")))
     cut = events.select("name", "kind")[rows].select(
         name=pl.when(is_step_mark())
         .then(pl.lit("ProfilerStep"))
@@ -102,7 +102,7 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
         .fill_null("(unnamed)"),
         kind=pl.col("kind").cast(pl.String),
     )
-    different, label = np.unique(codes(cut), return_inverse=True)
+    different, label = numbered(codes(cut))
     return cut[different], label[code].astype(np.int64)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from pyrometer.trace.kinds import is_op
 from pyrometer.trace.linking.nearest import by_level
 from pyrometer.trace.naming.patterns import is_step_mark
-from pyrometer.trace.rows import IntArray, Mask, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, distinct, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -25,7 +25,7 @@ def holds(trace: RankTrace, wanted: Mask) -> Mask:
     found = np.zeros(len(parent), np.bool_)
     rows = np.flatnonzero(wanted)
     while len(rows):
-        rows = np.unique(parent[rows])
+        rows = distinct(parent[rows])
         rows = rows[rows >= 0]
         rows = rows[~found[rows]]
         found[rows] = True

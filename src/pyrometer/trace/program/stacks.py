@@ -9,7 +9,7 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.places import through_forward
 from pyrometer.trace.naming.patterns import TRACED_MODULE
 from pyrometer.trace.program.rollup import above
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, numbered, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -32,7 +32,7 @@ def python_stacks(trace: RankTrace, events: IntArray) -> pl.Series:
     innermost = through_forward(trace.nearest(wanted), row_numbers(trace.events["depth"]), source, forward)[
         events
     ]
-    rows, which = np.unique(innermost, return_inverse=True)
+    rows, which = numbered(innermost)
     texts = _texts(trace.events["name"], above(trace, wanted), rows.tolist())
     return pl.Series(texts, dtype=pl.String).gather(pl.Series(which, dtype=pl.UInt32))
 

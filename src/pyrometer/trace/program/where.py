@@ -11,7 +11,7 @@ import polars as pl
 from pyrometer.place import Place
 from pyrometer.trace.naming.frames import frame_kinds, frame_parts
 from pyrometer.trace.naming.patterns import PHASE, module_names
-from pyrometer.trace.rows import IntArray, pick, row_numbers
+from pyrometer.trace.rows import IntArray, numbered, pick, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 PLACE = ("file", "line", "function", "module", "op", "phase")
@@ -38,7 +38,7 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
 
 def _frames(trace: RankTrace) -> pl.DataFrame:
     """For each event `file, line, function` of its Python function; each function is taken apart once."""
-    rows, which = np.unique(trace.places.frame, return_inverse=True)
+    rows, which = numbered(trace.places.frame)
     texts = pick(trace.events["name"], rows)
     if rows[:1].tolist() == [-1]:
         stacks, row_of = _stack_frames(trace)

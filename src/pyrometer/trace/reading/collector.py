@@ -106,7 +106,7 @@ class Collector:
         self._rows += len(entries)
         dur = self._sound_durations(entries)
         linked: dict[str, list[pl.Series]] = {name: [] for name in LINKED}
-        for role in np.unique(entries.roles).tolist():
+        for role in np.flatnonzero(np.bincount(entries.roles)).tolist():
             group = entries.of_role(role)
             self._count_unknown(role, group)
             low = int(np.searchsorted(entries.roles, role))

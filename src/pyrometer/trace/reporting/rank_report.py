@@ -5,6 +5,8 @@ It is small whatever the size of the trace, so that ranks can be reported on in 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Annotated, NamedTuple
 
 import polars as pl
@@ -166,6 +168,14 @@ def settle(trace: RankTrace) -> Settled:
 
 def report_settled(settled: Settled, *, peaks: Peaks | None = None) -> RankReport:
     """The report of a record that is settled; see `report_rank`."""
+    with ThreadPoolExecutor(1, thread_name_prefix="pyrometer-analyse") as pool:
+        # What rests on the dependency graph takes as long as all else, and both mostly calculate outside of the interpreter.
+        for analyse in (critical_path, bounds, largest_gains):
+            pool.submit(copy_context().run, analyse, settled.steady.trace)
+        return _report(settled, peaks)
+
+
+def _report(settled: Settled, peaks: Peaks | None) -> RankReport:
     trace, trust = settled.steady.trace, settled.trust
     where_to, found, waited = breakdown(trace), idle(trace), sync_points(trace)
     return RankReport(
@@ -202,9 +212,6 @@ def report_settled(settled: Settled, *, peaks: Peaks | None = None) -> RankRepor
         serving=engine_steps(trace),
         phases=phases(trace),
         call_tree=rows(call_tree(trace, min_share=SMALLEST_NODE), TreeNode, MOST_NODES),
-        critical_path=critical_path(trace),
-        bounds=bounds(trace),
-        recoverable=largest_gains(trace),
         top_kernels=top_kernels(trace),
         kernels=kernel_summary(trace),
         launches=launches(trace),
@@ -217,6 +224,9 @@ def report_settled(settled: Settled, *, peaks: Peaks | None = None) -> RankRepor
         sequences=sequences(trace)[:MOST_SEQUENCES],
         tensor_cores=rows(tensor_cores(trace), MatrixProduct, MOST_ROWS),
         hardware_counters=settled.counters,
+        critical_path=critical_path(trace),  # begun before all else, and waited for here
+        bounds=bounds(trace),
+        recoverable=largest_gains(trace),
     )
 
 

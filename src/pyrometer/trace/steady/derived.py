@@ -10,11 +10,11 @@ import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.linking.link import Links, reordered, with_steps
-from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, distinct, nullable, positions, row_numbers
 from pyrometer.trace.sorts import Sorts
 from pyrometer.trace.timing.intervals import Intervals, covered, length
 from pyrometer.trace.timing.step_windows import step_windows
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, Results
 
 
 def moved(moments: IntArray, cut: Intervals) -> IntArray:
@@ -63,7 +63,7 @@ def between(trace: RankTrace, low: int, high: int) -> RankTrace:
     return dataclasses.replace(
         trace,
         tables=tables,
-        results={},
+        results=Results(),
         window=(low, high),
         known_steps=steps,
         known_links=with_steps(links, tables["events"], steps),
@@ -124,10 +124,10 @@ def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
 def _above(above: IntArray, wanted: Mask) -> Mask:
     """Which events lie above the wanted ones."""
     found = np.zeros(len(above), np.bool_)
-    rows = np.unique(above[wanted])
+    rows = distinct(above[wanted])
     while len(rows := rows[rows >= 0]):
         found[rows] = True
-        rows = np.unique(above[rows])
+        rows = distinct(above[rows])
     return found
 
 

@@ -106,9 +106,9 @@ def _calls(trace: RankTrace) -> pl.DataFrame:
     """Calls that do not wait, each with the usual duration of its name and how much of it no device works."""
     calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER).filter(~pl.col("name").str.contains(WAITING))
     busy = covered(trace.activity.device, calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
-    usual = pl.col("dur_ns").sort().get((pl.len() - 1) // 2)  # of two the shorter
-    return calls.with_columns(
-        usual_ns=pl.when(pl.len().over("name") > 1).then(usual.over("name")),
+    middle = pl.col("dur_ns").sort().get((pl.len() - 1) // 2)  # of two the shorter
+    usual = calls.group_by("name").agg(usual_ns=pl.when(pl.len() > 1).then(middle))
+    return calls.join(usual, on="name", how="left", maintain_order="left").with_columns(
         alone_ns=pl.col("dur_ns") - pl.Series(busy),
         launches=pl.col("name").str.contains(LAUNCHING),
     )

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, pick, row_numbers
 from pyrometer.trace.timing.intervals import Intervals, complement, covered, merge, subtract, union
 from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
@@ -42,8 +42,8 @@ def device_gaps(trace: RankTrace) -> pl.DataFrame:
     waits, pauses = find_waits(trace), _between_collectives(trace)
     in_sync = _touched(waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy(), gaps["start_ns"].to_numpy())
     issuing = _touched(pauses.start, pauses.end - 1, gaps["start_ns"].to_numpy())
-    calls = trace.events.select(launch=pl.col("event").cast(pl.Int32), launched_ns=pl.col("end_ns"))
-    return gaps.join(calls, on="launch", how="left", maintain_order="left").with_columns(
+    gaps = gaps.with_columns(launched_ns=pick(trace.events["end_ns"], row_numbers(gaps["launch"])))
+    return gaps.with_columns(
         cause=pl.when(pl.Series(in_sync))
         .then(pl.lit("sync_drain"))
         .when(pl.col("launch").is_null())

@@ -107,16 +107,18 @@ def _kinds(trace: RankTrace) -> tuple[IntArray, IntArray]:
     """For each event what a thread does in it, as a column of `HOST_KINDS`, and the event to name for it."""
     events = trace.events
     own = np.arange(events.height)
-    marks = events.select(
+    function = is_kind(Kind.PYTHON_FUNCTION)
+    marks = trace.sorts.table.select(
         call=is_kind(Kind.RUNTIME, Kind.DRIVER),
         data=is_data_loading(),
-        gc=(pl.col("kind") == Kind.PYTHON_FUNCTION.value) & pl.col("name").str.contains(GARBAGE),
+        gc=function & pl.col("name").str.contains(GARBAGE),
         allocator=pl.col("name").str.contains(ALLOCATOR),
-        sync=pl.col("event").is_in(find_waits(trace)["event"].implode()),
-        python=pl.col("kind") == Kind.PYTHON_FUNCTION.value,
-        annotation=(pl.col("kind") == Kind.USER_ANNOTATION.value) & ~is_step_mark(),
-        op=(pl.col("kind") == Kind.CPU_OP.value) & ~is_step_mark(),
-    ).fill_null(value=False)
+        python=function,
+        annotation=is_kind(Kind.USER_ANNOTATION) & ~is_step_mark(),
+        op=is_kind(Kind.CPU_OP) & ~is_step_mark(),
+    ).fill_null(value=False)[trace.sorts.code]
+    waits = np.zeros(events.height, np.bool_)
+    waits[find_waits(trace)["event"].to_numpy()] = True
     data, gc, python, annotation, op = (
         trace.nearest(marks[name].to_numpy()) for name in ("data", "gc", "python", "annotation", "op")
     )
@@ -126,7 +128,7 @@ def _kinds(trace: RankTrace) -> tuple[IntArray, IntArray]:
         (data >= 0, data),
         (gc >= 0, gc),
         (call & marks["allocator"].to_numpy(), own),
-        (call & marks["sync"].to_numpy(), own),
+        (call & waits, own),
         (call, own),
         (op >= 0, op),
         (python >= 0, frame),

@@ -1,0 +1,4 @@
+import { Fleet } from "../dashboard/Fleet";
+import { register } from "../widgets/registry";
+
+register("fleet", Fleet);
