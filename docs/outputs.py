@@ -47,8 +47,8 @@ DRAWN_MS = 5000
 """Until then a page has decoded its data and drawn."""
 BAD_INPUT = 2
 
-TORCHRUNS = re.compile(r"\*{20,}$|Setting OMP_NUM_THREADS|\[rank\d+\]:\[W")
-"""Lines that torchrun and its ranks print beside what a page is about."""
+BESIDE = re.compile(r"\*{20,}$|Setting OMP_NUM_THREADS|\[rank\d+\]:\[W|[\w ,]+: \d+%, \d+ s(?:,|$)")
+"""Lines that torchrun, its ranks and progress print beside what a page is about."""
 
 TITLED = re.compile(r'^```\w+ title="(?P<name>[^"]+)"\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n.*?<!-- /output -->", re.DOTALL)
@@ -151,7 +151,7 @@ def run(command: str, folder: Path) -> str:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    lines = (line.rstrip() for line in done.stdout.splitlines() if not TORCHRUNS.match(line))
+    lines = (line.rstrip() for line in done.stdout.splitlines() if not BESIDE.match(line))
     text = "\n".join(lines).strip("\n")
     if done.returncode == BAD_INPUT or done.returncode > 3:
         raise SystemExit(f"{command}: exit code {done.returncode}\n{text}")

@@ -109,6 +109,13 @@ class TestPrediction:
             predict(schedule(("all_reduce", MIB, 0.5), ranks=512), alone(times), LINKS).binds == "stragglers"
         )
 
+    def test_of_disturbed_steps_only_the_upper_end_has_late_ranks(self):
+        times = np.random.default_rng(0).lognormal(0, 0.3, 400)
+        told = [predict(schedule(ranks=512), alone(times, disturbed=one), LINKS) for one in (False, True)]
+        assert told[1].straggler_s == 0
+        assert told[1].step_s < told[0].step_s
+        assert told[1].high_s == told[0].high_s
+
     def test_small_messages_leave_computing_what_binds(self):
         assert predict(schedule(("all_reduce", MIB, 0.5)), alone(), LINKS).binds == "compute"
 

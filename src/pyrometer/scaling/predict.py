@@ -25,6 +25,7 @@ class Alone(Record, frozen=True, kw_only=True):
         low_s: of the median, with `high_s`.
         units: that a step processes.
         peak_bytes: of memory; `None` where it was not measured.
+        disturbed: whether other work ran on the machine, so that steps vary for reasons that other machines do not have.
     """
 
     times_s: list[Seconds]
@@ -32,6 +33,7 @@ class Alone(Record, frozen=True, kw_only=True):
     high_s: Seconds
     units: float
     peak_bytes: Bytes | None = None
+    disturbed: bool = False
 
     @property
     def median_s(self) -> Seconds:
@@ -53,7 +55,8 @@ def predict(
     high_s = step_with(schedule, own * alone.high_s * slowest, _cost(schedule, links, 1 + links.inside.error))
     cost = _cost(schedule, links, 1.0)
     without_s = step_with(schedule, own * alone.median_s, cost)
-    step_s = step_with(schedule, own * alone.median_s * slowest, cost)
+    late = 1.0 if alone.disturbed else slowest
+    step_s = step_with(schedule, own * alone.median_s * late, cost)
     exposed_s, straggler_s = max(0.0, without_s - alone.median_s), max(0.0, step_s - without_s)
     efficiency = alone.median_s / step_s
     units_per_s = ranks * alone.units / step_s

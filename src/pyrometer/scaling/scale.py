@@ -24,6 +24,9 @@ from pyrometer.workload.workload import Workload
 DEFAULT_RANKS = (2, 8, 64, 512)
 MOST_RANKS = 1 << 20
 LINK_PROCESSES = 2
+QUIET_CPUS = 0.25
+"""Other work on this many CPUs, from which on the variation of steps is not the program's own."""
+
 CHECK_SHARE = 0.25
 """Of the budget, for each real run; what is left measures the step alone."""
 
@@ -88,7 +91,7 @@ def scale(work: Workload, target: str, options: ScaleOptions | None = None) -> S
             predict(schedules[ranks], alone, links, price_per_hour=chosen.price_per_hour)
             for ranks in chosen.ranks
         ],
-        assumptions=assumptions(training, chosen, links),
+        assumptions=assumptions(training, chosen, links, disturbed=alone.disturbed),
         checks=[_check(ran, schedules[ranks]) for ranks, ran in runs.items()],
     )
 
@@ -123,6 +126,7 @@ def _alone(training: Training, budget_s: Seconds) -> Alone:
         high_s=m.ci_high_s,
         units=m.units_per_step,
         peak_bytes=None if m.memory is None else m.memory.peak_bytes,
+        disturbed=m.conditions is not None and (m.conditions.competing_load or 0.0) > QUIET_CPUS,
     )
 
 
@@ -158,13 +162,17 @@ def _check(ran: Ran, schedule: Schedule) -> ScaleCheck:
     )
 
 
-def assumptions(training: Training, options: ScaleOptions, links: Links) -> list[str]:
+def assumptions(
+    training: Training, options: ScaleOptions, links: Links, *, disturbed: bool = False
+) -> list[str]:
     """What must hold for the predictions to hold, a sentence each."""
     on_gpu = any(parameter.is_cuda for parameter in training.parts.model.parameters())
     device = "GPU" if on_gpu else "machine"
     told = [
         f"Each rank has a {device} like this one to itself, and the same work per step as here: the global batch grows with the ranks.",
-        "Ranks are late independently of each other, as steps vary here.",
+        "Other work disturbed this machine, so that how late ranks are is not known: only the upper ends of the ranges hold it."
+        if disturbed
+        else "Ranks are late independently of each other, as steps vary here.",
     ]
     if options.links is None:
         told.append(
