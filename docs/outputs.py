@@ -47,6 +47,9 @@ DRAWN_MS = 5000
 """Until then a page has decoded its data and drawn."""
 BAD_INPUT = 2
 
+BESIDE = re.compile(r"\*{20,}$|Setting OMP_NUM_THREADS|\[rank\d+\]:\[W|[\w ,]+: \d+%, \d+ s(?:,|$)")
+"""Lines that torchrun, its ranks and progress print beside what a page is about."""
+
 TITLED = re.compile(r'^```\w+ title="(?P<name>[^"]+)"\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n.*?<!-- /output -->", re.DOTALL)
 TABLE = re.compile(r"(?P<head><!-- honesty -->\n\|[^\n]*\n\|[^\n]*\n).*?<!-- /honesty -->", re.DOTALL)
@@ -148,7 +151,8 @@ def run(command: str, folder: Path) -> str:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    text = "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip("\n")
+    lines = (line.rstrip() for line in done.stdout.splitlines() if not BESIDE.match(line))
+    text = "\n".join(lines).strip("\n")
     if done.returncode == BAD_INPUT or done.returncode > 3:
         raise SystemExit(f"{command}: exit code {done.returncode}\n{text}")
     for private in (str(folder), str(ROOT), str(Path.home()), platform.node(), getpass.getuser()):

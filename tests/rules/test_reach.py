@@ -21,7 +21,8 @@ def test_rules_about_ranks_are_reached_by_files_of_ranks() -> None:
 
 
 def test_a_verb_reaches_no_more_than_it_observes() -> None:
-    assert not reaches("check", find_rule("PYR607"))  # one process has no other ranks
+    assert reaches("check", find_rule("PYR607"))  # with --nproc
+    assert not reaches("audit", find_rule("PYR607"))  # one process has no other ranks
     assert reaches("lint", find_rule("PYR101"))
     assert not reaches("lint", find_rule("PYR010"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyrometer.bench.calibration import Calibration
 
 QUIET_CPUS = 0.25
+LINKS_BUDGET_S = 10.0
 
 
 @click.command()
@@ -24,6 +26,12 @@ QUIET_CPUS = 0.25
 @click.option("--device", default="cpu", help="Device for the built-in programs and the peaks, such as cuda.")
 @click.option("--no-peaks", is_flag=True, help="Do not measure the peaks.")
 @click.option("--predictions", is_flag=True, help="Show how well findings predicted what `tune` measured.")
+@click.option(
+    "--links",
+    "links_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Only measure what joins two processes of this machine, and write it, for scale --links.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -34,6 +42,7 @@ def command(
     device: str,
     no_peaks: bool,
     predictions: bool,
+    links_file: Path | None,
     as_json: bool,
 ) -> int:
     """Compare programs with themselves (A/A) to find the smallest difference that this machine can resolve.
@@ -42,6 +51,8 @@ def command(
     """
     if predictions:
         return _predictions(store_location, as_json=as_json)
+    if links_file is not None:
+        return _links(links_file, budget)
     from pyrometer.bench.calibrate import DEFAULT_BUDGET_S, calibrate
     from pyrometer.bench.clock import usable_device
     from pyrometer.hardware.environment import read_environment
@@ -82,6 +93,20 @@ def _predictions(store_location: str | None, *, as_json: bool) -> int:
     else:
         click.echo("\n".join(lines(document.predictions)))
     return ExitCode.OK if document.predictions.levers else ExitCode.UNDECIDED
+
+
+def _links(file: Path, budget_s: float | None) -> int:
+    """Measure the links between processes, and write them."""
+    from pyrometer.files import replacing
+    from pyrometer.scaling.scale import LINK_PROCESSES, measured_links, speed
+
+    links = measured_links(LINK_PROCESSES, budget_s or LINKS_BUDGET_S)
+    with replacing(file) as written:
+        written.write_text(links.to_json())
+    click.echo(
+        f"{links.ranks_measured} processes over {links.backend}: {speed(links.inside)}; written to {file}"
+    )
+    return ExitCode.OK
 
 
 def _keep_peaks(calibration: Calibration, fingerprint: str, store_location: str | None) -> None:

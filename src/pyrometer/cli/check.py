@@ -11,7 +11,14 @@ from pyrometer.cli.explaining import explainer
 from pyrometer.cli.failing import fail_on_option, failing
 from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import finishing
-from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target, with_trials
+from pyrometer.cli.observe import (
+    exit_code_of_target,
+    observe_as_rank,
+    observe_launch,
+    observe_options,
+    observe_target,
+    with_trials,
+)
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import full_option, print_result
@@ -33,6 +40,19 @@ FALLBACK_REPORT = "pyrometer-report.html"
     is_flag=True,
     help="Also apply the suggested rewrites in memory and measure their gain.",
 )
+@click.option(
+    "--nproc",
+    type=click.IntRange(min=1),
+    help="Run the script on so many ranks, by torchrun, and observe all.",
+)
+@click.option(
+    "--hang-after", type=DURATION, help="Ask ranks where they are once one has not moved for so long (60s)."
+)
+@click.option(
+    "--gather",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Under a launcher of your own on several machines: a folder that all of them see.",
+)
 @fail_on_option
 @full_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -46,6 +66,9 @@ def command(
     page: Path | None,
     try_compile: bool,
     try_rewrites: bool,
+    nproc: int | None,
+    hang_after: float | None,
+    gather: Path | None,
     fail_on: tuple[str, ...],
     full: bool,
     as_json: bool,
@@ -71,7 +94,19 @@ def command(
         page = page_place(FALLBACK_REPORT)
     explained = explainer("check", parsed)
     options = observe_options(budget, store_location, compiling=try_compile)
-    seen = observe_target(parsed, options, quiet=as_json or not is_script)
+    if not is_script and (nproc or gather):
+        flag = "--nproc" if nproc else "--gather"
+        raise UsageError(
+            f"{flag}: {target} is a workload, of one process; name the script that torchrun would start"
+        )
+    if nproc is not None:
+        seen = observe_launch(parsed, options, nproc, hang_after)
+    elif (as_rank := observe_as_rank(parsed, options, gather, hang_after)) is None:
+        seen = observe_target(parsed, options, quiet=as_json or not is_script)
+    elif isinstance(as_rank, int):
+        return as_rank
+    else:
+        seen = as_rank
     with finishing():
         drawn = Attachments() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
         diagnosis = explained(seen.evidence)

@@ -22,6 +22,7 @@ VERBS = {
     "check": "measure, observe and explain a program: a short answer and one HTML report",
     "bench": "time a workload, compare two, or search a matrix of configurations",
     "tune": "try changes that could make a program faster, keep those that are proved, write a recipe",
+    "scale": "predict step time, memory and cost of a training on many ranks",
     "trace": "show where the time goes, in trace files of one or many ranks or in a new capture",
     "compile": "show what torch.compile does: graphs, graph breaks and rewrites, recompilations, cost",
     "memory": "show where the bytes go: peak, leaks, predictions, checkpoint plan, allocator snapshots",

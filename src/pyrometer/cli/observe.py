@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyrometer.evidence.observed import Observed
     from pyrometer.evidence.options import ObserveOptions
     from pyrometer.rules.diagnosis import Diagnosis
+    from pyrometer.workload.ranks.stalls import Stall
     from pyrometer.workload.target import Target
 
 
@@ -70,6 +71,46 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
         ):  # optimizers import Dynamo, and what that makes would be collected twice among all of torch
             work = load_workload(target)
         return observe(work, target.spec.text, dataclasses.replace(options, progress=progress))
+
+
+def observe_launch(
+    target: Target, options: ObserveOptions, num_ranks: int, hang_after_s: float | None
+) -> Observed:
+    """A script on several ranks of this machine; a hang is told while it lasts."""
+    from pyrometer.evidence.ranks import observe_ranks
+    from pyrometer.workload.ranks.stalls import HANG_AFTER_S
+
+    argv = [target.spec.text, *target.spec.args]
+    return observe_ranks(
+        argv, num_ranks, options, hang_after_s=hang_after_s or HANG_AFTER_S, tell=_tell_stall
+    )
+
+
+def observe_as_rank(
+    target: Target, options: ObserveOptions, gather: Path | None, hang_after_s: float | None
+) -> Observed | int | None:
+    """A script in a rank that a launcher started: rank 0 gathers all, the others end with the script's own exit code.
+
+    `None` where no launcher started this process.
+    """
+    from pyrometer.workload.ranks.world import world_of
+
+    world = None if target.kind != "script" else world_of(os.environ)
+    if world is None:
+        return None
+    from pyrometer.evidence.ranks import observe_rank
+    from pyrometer.workload.ranks.stalls import HANG_AFTER_S
+
+    argv = [target.spec.text, *target.spec.args]
+    return observe_rank(
+        argv, world, options, gather, hang_after_s=hang_after_s or HANG_AFTER_S, tell=_tell_stall
+    )
+
+
+def _tell_stall(stall: Stall) -> None:
+    from pyrometer.report.facts.launch import told
+
+    click.echo(f"pyrometer: {told(stall)}", err=True)
 
 
 def with_trials(target: Target, diagnosis: Diagnosis, budget_s: float, step_s: float | None) -> Diagnosis:

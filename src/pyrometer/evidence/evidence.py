@@ -10,6 +10,7 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.compiler.report import CompileReport
 from pyrometer.dataflow.report import DataflowReport
 from pyrometer.evidence.kinds import RecordKind
+from pyrometer.evidence.launch_outcome import LaunchOutcome
 from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.host.profile import HostProfile
@@ -50,6 +51,7 @@ class Evidence(Record, frozen=True, kw_only=True):
     )
     ranks: Annotated[list[RankReport], doc("all of them, where there are several; `trace` is one")] = []
     job: Annotated[Job | None, doc("the ranks beside each other")] = None
+    launch: Annotated[LaunchOutcome | None, doc("how they ran; null for traces alone")] = None
     compiled: Annotated[
         CompileReport | None, doc("what torch.compile did; null where nothing was compiled")
     ] = None

@@ -26,7 +26,7 @@ RecordKind = Literal[
 SEEN_BY: Mapping[str, frozenset[RecordKind]] = MappingProxyType({
     "audit": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "dataflow", "environment"}),
     "bench": frozenset({"measurement", "loading", "environment"}),
-    "check": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "dataflow", "environment"}),
+    "check": frozenset({"measurement", "trace", "job", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "dataflow", "environment"}),
     "compile": frozenset({"compiled", "program", "environment"}),
     "memory": frozenset({"memory", "snapshot", "program", "environment"}),
     "trace": frozenset({"trace", "job", "program", "environment"}),

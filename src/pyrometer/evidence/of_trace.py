@@ -17,13 +17,16 @@ def evidence_of_trace(target: str, report: JobReport, **beside: Any) -> Evidence
         report: on all ranks.
         beside: other parts that are known, such as `environment` and `capture`.
     """
+    return Evidence(target=target, **parts_of_trace(report), **beside)
+
+
+def parts_of_trace(report: JobReport) -> dict[str, Any]:
+    """The parts of evidence that traces fill, by name."""
     verdict = judge_all(report.ranks, report.job)
     about = None if verdict is None else verdict.rank
-    return Evidence(
-        target=target,
-        trace=next((rank for rank in report.ranks if rank.rank == about), None),
-        trace_verdict=verdict,
-        ranks=report.ranks if len(report.ranks) > 1 else [],
-        job=report.job,
-        **beside,
-    )
+    return {
+        "trace": next((rank for rank in report.ranks if rank.rank == about), None),
+        "trace_verdict": verdict,
+        "ranks": report.ranks if len(report.ranks) > 1 else [],
+        "job": report.job,
+    }

@@ -28,6 +28,7 @@ from pyrometer.rollout.judging.judgement import Guard, MetricTest, Outcome
 from pyrometer.rollout.state import Decision, Point, Status
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.scaling.record import Basis, ScaleCheck, ScalePrediction, Scaling
 from pyrometer.store.comparison import Comparison
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -228,6 +229,27 @@ class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):
 
     target: Annotated[str, doc("what was compared with itself")]
     calibration: Calibration
+
+
+class ScaleDocument(TargetDocument, frozen=True, kw_only=True):
+    """`pyrometer scale --json`."""
+
+    predictions: list[ScalePrediction]
+    assumptions: Annotated[list[str], doc("what must hold for the predictions to hold")]
+    checks: Annotated[list[ScaleCheck], doc("predictions beside real runs on this machine")]
+    basis: Basis
+
+    @classmethod
+    def of(cls, target: str, scaling: Scaling, environment: Environment) -> ScaleDocument:
+        """What was found of a target."""
+        return cls(
+            target=target,
+            environment=environment,
+            predictions=scaling.predictions,
+            assumptions=scaling.assumptions,
+            checks=scaling.checks,
+            basis=scaling.basis,
+        )
 
 
 class GuardHistoryDocument(Document, frozen=True, kw_only=True):

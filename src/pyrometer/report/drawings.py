@@ -25,6 +25,7 @@ from pyrometer.report.charts.latency_trend import latency_trend
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.ranks import rank_bars
 from pyrometer.report.charts.roofline import Point, Roof, roofline
+from pyrometer.report.charts.scaling import scaling_line
 from pyrometer.report.charts.shares import share_strip
 from pyrometer.report.charts.stacked_area import stacked_area
 from pyrometer.report.charts.steps import steps_chart
@@ -99,6 +100,7 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "over-time": _over_time,
     "rank-bars": rank_bars,
     "roofline": _roofline,
+    "scaling": scaling_line,
     "strips": _strips,
     "tree": _tree,
     "trend": trend,

@@ -10,6 +10,7 @@ import torch
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.evidence.busiest import busiest_line
 from pyrometer.evidence.observed import Observed
+from pyrometer.evidence.of_trace import parts_of_trace
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.peak_cache import cached_peaks
@@ -17,6 +18,7 @@ from pyrometer.hardware.peaks import Peaks
 from pyrometer.quantity import Seconds
 from pyrometer.trace.capture.record import CaptureOptions
 from pyrometer.trace.capture.workload import record_trace
+from pyrometer.trace.reporting.job_report import report_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.verdict import judge
 from pyrometer.trace.trace import Trace
@@ -62,15 +64,17 @@ def steps_within(budget_s: Seconds, step_s: Seconds | None) -> int:
 
 
 def with_trace(seen: Observed, trace: Trace, peaks_folder: Path | None) -> Observed:
-    """With a trace of one process, put against the peaks of this machine."""
+    """With a trace, put against the peaks of this machine; of several ranks, the one that the verdict is about comes first."""
     rank = trace.ranks[0]
     peaks: Peaks | None = None
     notes: list[str] = []
     if seen.evidence.environment is not None:
         device = torch.device("cuda" if rank.activity.has_device else "cpu")
         peaks, notes = peaks_of(device, seen.evidence.environment, peaks_folder)
-    report = report_rank(rank, peaks=peaks)
     drawn = replace(seen, trace=trace, peaks=peaks)
+    if len(trace.ranks) > 1:
+        return drawn.having(*notes, capture=trace.capture, **parts_of_trace(report_trace(trace, peaks)))
+    report = report_rank(rank, peaks=peaks)
     verdict = judge(report, busiest=busiest_line(seen.evidence.host))
     return drawn.having(*notes, trace=report, trace_verdict=verdict, capture=trace.capture)
 

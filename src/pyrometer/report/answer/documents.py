@@ -22,6 +22,7 @@ ANSWERS: Mapping[str, str] = MappingProxyType({
     "matrix": "benched:of_matrix",
     "memory": "memory:of_program",
     "rollout": "rolled:of_document",
+    "scale": "scaled:of_document",
     "snapshot": "memory:of_snapshot_file",
     "trace": "traces:of_document",
     "tune": "tuned:of_document",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pyrometer.bench.measurement import Measurement
+from pyrometer.evidence.launch_outcome import LaunchOutcome
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.quantity import format_rate, format_seconds
+from pyrometer.quantity import counted, format_rate, format_seconds
 from pyrometer.report.answer import fixes, step, trust
 from pyrometer.report.answer.short import ShortAnswer
 from pyrometer.report.documents import CheckDocument, EvidenceDocument
+from pyrometer.report.facts import launch as of_launch
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts.surroundings import exit_words
 from pyrometer.workload import failure
@@ -19,11 +21,24 @@ FAR_FROM_MEDIAN = 1.15
 def of_check(document: CheckDocument) -> ShortAnswer:
     """What `check` measured, what bounds it, and what to do about it."""
     answer = of_step(document)
-    script = document.evidence.script
+    script, launch = document.evidence.script, document.evidence.launch
+    if launch is not None:
+        answer = _of_ranks(answer, launch)
     return answer._replace(
-        alerts=[*answer.alerts, *_ended(script)],
+        alerts=[*answer.alerts, *([] if launch is not None else _ended(script))],
         bound=step.bound(document.evidence),
         nothing=fixes.nothing(document.diagnosis),
+    )
+
+
+def _of_ranks(answer: ShortAnswer, launch: LaunchOutcome) -> ShortAnswer:
+    """The same as that of a job: its ranks, its global batch and what ended it."""
+    whose = " · ".join(filter(None, [f"rank {launch.leading}", of_launch.batch(launch)]))
+    whole = answer.whole
+    return answer._replace(
+        name=f"{counted(launch.num_ranks, 'rank')} of {answer.name}",
+        whole=None if whole is None else whole._replace(title=f"{whole.title}, {whose}"),
+        alerts=of_launch.ended(launch),
     )
 
 

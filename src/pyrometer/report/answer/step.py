@@ -10,6 +10,7 @@ from pyrometer.report.answer import parts
 from pyrometer.report.answer.short import Part, Whole
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts import step as of_step
+from pyrometer.report.facts import trace_job
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import PART_NAMES
 from pyrometer.trace.analysis.bounds import Bound
@@ -144,4 +145,5 @@ def bound(evidence: Evidence) -> str:
     first, *rest = divided.parts
     said = [f"{first.name} {first.figure} {divided.unit}", *(f"{part.name} {part.figure}" for part in rest)]
     figures = " · ".join(said)
-    return figures if verdict is None else f"{BOUND_WORDS[verdict.bound]}: {figures}"
+    bounded = figures if verdict is None else f"{BOUND_WORDS[verdict.bound]}: {figures}"
+    return " · ".join(filter(None, [trace_job.late(evidence.job), bounded]))

@@ -45,7 +45,7 @@ def of_document(document: TraceDocument) -> ShortAnswer:
     return ShortAnswer(
         _name(document),
         _figure(lead, of_step.step_s(about)),
-        bound=_bound(document, step.bound(about)),
+        bound=step.bound(about),
         fixes=meant,
         nothing=fixes.nothing(document.diagnosis),
         whole=whole,
@@ -78,14 +78,6 @@ def _figure(report: RankReport, step_s: float | None) -> str:
         return f"{ns(report.span_ns)} traced, {counted(len(lengths), 'step')}"
     spread = format_interval(min(lengths), max(lengths), time_unit(step_s)[0])
     return f"{format_seconds(step_s)}/step under the profiler ({counted(len(lengths), 'step')}, {spread})"
-
-
-def _bound(document: TraceDocument, bound: str) -> str:
-    job = document.evidence.job
-    if job is None or not job.stragglers:
-        return bound
-    worst = job.stragglers[0]
-    return f"Rank {worst.rank} makes the others wait {ns(worst.caused_wait_ns)} · {bound}"
 
 
 def _trust(document: TraceDocument, report: RankReport) -> str:

@@ -12,11 +12,13 @@ from pyrometer.report.chapters.surroundings import machine, notes, provenance
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.facts import dataflow as dataflow_facts
 from pyrometer.report.facts import host as host_facts
+from pyrometer.report.facts import launch as of_launch
 from pyrometer.report.facts import loading as loading_facts
 from pyrometer.report.facts import step as of_step
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts.ceilings import ceilings_section
 from pyrometer.report.facts.program import numerics_section, program_section
+from pyrometer.report.facts.trace_job import late
 
 
 def tell(document: CheckDocument) -> Told:
@@ -29,7 +31,7 @@ def _answer(document: CheckDocument) -> Answer:
     bound = document.evidence.trace_verdict.sentence if document.evidence.trace_verdict is not None else ""
     m = document.evidence.measurement
     if m is not None:
-        said = step.verdict(document.evidence) if m.failure is None else ""
+        said = late(document.evidence.job) or step.verdict(document.evidence) if m.failure is None else ""
         return measurement.answer(m, bound)._replace(verdict=said)
     nothing = f"Nothing could be measured of {document.target}."
     return Answer("No step was seen", nothing, tone="words", bound=bound)
@@ -66,6 +68,9 @@ def _observed(document: CheckDocument) -> list[Chapter]:
     m, trace = document.evidence.measurement, document.evidence.trace
     if m is not None:
         chapters += measurement.chapters(m, loading_facts.share_table(m, document.evidence.loading, trace))
+    launch = document.evidence.launch
+    chapters += [] if launch is None else [chapter_of(one, "ranks") for one in of_launch.sections(launch)]
+    chapters += of_trace.of_job(document.evidence)
     if trace is not None:
         chapters += of_trace.behind_split(trace, document.evidence.capture)
     host = None if document.evidence.host is None else host_facts.section(document.evidence.host)

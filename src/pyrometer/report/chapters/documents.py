@@ -26,6 +26,7 @@ TELLERS: Mapping[str, str] = MappingProxyType({
     "matrix": "matrix:tell",
     "memory": "memory:tell",
     "rollout": "rollout:tell",
+    "scale": "scale:tell",
     "snapshot": "memory:tell_snapshot",
     "trace": "trace:tell",
     "tune": "tune:tell",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.report.answer import step
 from pyrometer.report.attachments import MOST_RANKS
 from pyrometer.report.chapters import findings
@@ -23,7 +24,7 @@ from pyrometer.report.charts.ranks import MOST_BARS
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
-from pyrometer.report.facts import trace_words
+from pyrometer.report.facts import trace_job, trace_words
 from pyrometer.report.facts.layout import Section
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -37,7 +38,7 @@ _SLUGS = {
     "roofline": "roofline",
     "idle": "idle gaps sync launches",
     "memory": "allocations",
-    "ranks": "ranks matched stragglers collectives pipeline",
+    "ranks": "launch ranks matched stragglers collectives pipeline",
     "quality": "health capture",
     "overview comparison": "evidence parts",
     "comparison": "groups changed nodes difference",
@@ -61,7 +62,7 @@ def tell(document: TraceDocument) -> Told:
     answer = Answer(of_trace.headline(document), of_trace.subtitle(document), verdict=_verdict(document))
     told = [*findings.of_document(document), *machine(document.environment, "Recorded on")]
     told += findings.reading(document.diagnosis.reading)
-    told += _beside(document)
+    told += [] if document.diff is not None else beside(document.evidence)
     parts = of_trace.parts(document, most_ranks=MOST_RANKS)
     leads = next((part for part in parts if part.report is not None), None)
     for part in parts:
@@ -85,20 +86,19 @@ def _verdict(document: TraceDocument) -> str:
     """Who makes the others wait, else what bounds a step; of a comparison its own sentence."""
     if document.diff is not None:
         return document.diff.sentence
-    job = document.evidence.job
-    if job is not None and job.stragglers and job.stragglers[0].caused_wait_ns:
-        late = job.stragglers[0]
-        return f"Rank {late.rank} makes the others wait {trace_words.ns(late.caused_wait_ns)}"
+    late = trace_job.late(document.evidence.job)
+    if late:
+        return late
     lead = next(iter(of_trace.ordered_ranks(document)), None)
     return "" if lead is None else step.verdict(msgspec.structs.replace(document.evidence, trace=lead))
 
 
-def _beside(document: TraceDocument) -> list[Chapter]:
+def beside(evidence: Evidence) -> list[Chapter]:
     """A bar per rank, the one that matters first; nothing where there are not several."""
-    job = document.evidence.job
-    if document.diff is not None or job is None or len(job.ranks) < 2:
+    job, verdict = evidence.job, evidence.trace_verdict
+    if job is None or len(job.ranks) < 2:
         return []
-    first = next((report.rank for report in of_trace.ordered_ranks(document)), None)
+    first = None if verdict is None else verdict.rank
     rows = sorted(job.ranks, key=lambda row: row.rank != first)
     bars: list[Block] = [Chart("rank-bars", rows[:MOST_BARS])]
     left = len(rows) - MOST_BARS
@@ -126,6 +126,14 @@ def split(report: RankReport, apart: str, measured: Shares | None = None) -> Cha
         label="Step",
         place="story",
     )  # fmt: skip
+
+
+def of_job(evidence: Evidence) -> list[Chapter]:
+    """The ranks beside each other, for a document that is not about traces alone."""
+    if evidence.job is None:
+        return []
+    sections = trace_job.sections(evidence.job)
+    return beside(evidence) + [_chapter(section, None, pages_of(section.slug)) for section in sections]
 
 
 def behind_split(report: RankReport, capture: Capture | None) -> list[Chapter]:

@@ -22,6 +22,14 @@ def sections(job: Job) -> list[Section]:
     return [section for section in made if section is not None]
 
 
+def late(job: Job | None) -> str:
+    """The rank that the others wait for; empty where they wait for none."""
+    if job is None or not job.stragglers or not job.stragglers[0].caused_wait_ns:
+        return ""
+    worst = job.stragglers[0]
+    return f"Rank {worst.rank} makes the others wait {ns(worst.caused_wait_ns)}"
+
+
 def _ranks(job: Job) -> Section:
     facts = [Fact("ranks", str(len(job.ranks)), "" if job.world_size is None else f"of {job.world_size}")]
     if job.missing_ranks:

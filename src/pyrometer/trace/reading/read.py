@@ -57,7 +57,12 @@ def read_trace(
             refuse(one.info.repaired)
     ranks = [one.info.rank if one.info.rank_from == FROM_FILE else None for one in loaded]
     numbers = number_ranks(list(zip(files, ranks, strict=True)))
-    return Trace(tuple(_rank_trace(one, *number) for one, number in zip(loaded, numbers, strict=True)))
+    return Trace(
+        tuple(
+            numbered(RankTrace(one.info, one.tables), *number)
+            for one, number in zip(loaded, numbers, strict=True)
+        )
+    )
 
 
 def _open_all(files: Sequence[Path], cache: Cache | None, workers: int | None) -> list[Loaded]:
@@ -93,11 +98,12 @@ def _described(loaded: Loaded, path: Path, notes: list[str]) -> Loaded:
     )
 
 
-def _rank_trace(loaded: Loaded, rank: int, source: str) -> RankTrace:
-    tables = loaded.tables
-    if rank != loaded.info.rank:
+def numbered(trace: RankTrace, rank: int, source: str) -> RankTrace:
+    """The same as another rank, and where its number comes from; nothing of it may have been linked yet."""
+    tables = trace.tables
+    if rank != trace.rank:
         tables = {
             name: table.with_columns(rank=pl.lit(rank, pl.Int32)) if "rank" in table.columns else table
             for name, table in tables.items()
         }
-    return RankTrace(msgspec.structs.replace(loaded.info, rank=rank, rank_from=source), tables)
+    return RankTrace(msgspec.structs.replace(trace.info, rank=rank, rank_from=source), tables)

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from pyrometer.errors import InputError
+from pyrometer.hardware.peaks import Peaks
 from pyrometer.record import Record
 from pyrometer.trace.graphs.opening import explained, only_captures, read_joined
 from pyrometer.trace.jobs.executor import Executor, executor_for
@@ -47,17 +48,19 @@ class JobReport:
     job: Job | None  # with several ranks
 
 
-def digest(trace: RankTrace) -> Digest:
+def digest(trace: RankTrace, peaks: Peaks | None = None) -> Digest:
     """Report on one rank and reduce it: a pure function that runs wherever the file is."""
     trace = explained(trace)
-    return Digest(report=report_rank(trace), summary=reduce_rank(trace), only_captures=only_captures(trace))
+    return Digest(
+        report=report_rank(trace, peaks=peaks), summary=reduce_rank(trace), only_captures=only_captures(trace)
+    )
 
 
-def report_trace(trace: Trace) -> JobReport:
-    """Report on a trace that is open."""
+def report_trace(trace: Trace, peaks: Peaks | None = None) -> JobReport:
+    """Report on a trace that is open, of a machine with these measured peaks."""
     if len(trace.ranks) == 1:  # nothing to compare it with
-        return JobReport([report_rank(explained(trace.ranks[0]))], None)
-    return _merged([digest(rank) for rank in trace.ranks], [])
+        return JobReport([report_rank(explained(trace.ranks[0]), peaks=peaks)], None)
+    return _merged([digest(rank, peaks) for rank in trace.ranks], [])
 
 
 def report_files(

@@ -52,13 +52,17 @@ def observe(
         log = Path(folder) / "events"
         requests = (None if one is None else to_json(one).decode() for one in (trace_request, follow_request))
         surrounded = observed_environment(log, *requests) | dict(environment or {})
-        ended = run_child([python, *argv], surrounded, timeout_s)
-        try:
-            events = read_events(log)
-        except InputError:
-            return _unobserved(argv, ended, Path(folder) / "events.failure")
-        steps = find_steps(events)
-        cost_ns = event_cost_ns(Path(folder) / "trial") if len(steps) else 0.0
+        return observed_from(log, argv, run_child([python, *argv], surrounded, timeout_s))
+
+
+def observed_from(log: Path, argv: list[str], ended: Ended) -> ObservedScript:
+    """What the log of a script that has ended tells."""
+    try:
+        events = read_events(log)
+    except InputError:
+        return _unobserved(argv, ended, log.with_name("events.failure"))
+    steps = find_steps(events)
+    cost_ns = event_cost_ns(log.with_name("trial")) if len(steps) else 0.0
     return describe(argv, ended, events, steps, cost_ns)
 
 
@@ -120,6 +124,8 @@ def describe(argv: list[str], ended: Ended, events: Events, steps: Steps, cost_n
         traced=_traced(events, steps),
         sampled_steps=_ended_at(events.of(kinds.HOST_SAMPLED), steps, and_next=False),
         watched_steps=_ended_at(events.of(kinds.HOST_WATCHED), steps, and_next=True),
+        micro_batch=events.last_value(kinds.BATCH_SIZE),
+        accumulation=_backwards_per_step(events, steps),
         notes=notes_on(ended, events, steps),
     )
 
@@ -167,6 +173,15 @@ def _events_per_step(events: Events, steps: Steps) -> float | None:
     end = steps.start_ns[-1] + steps.duration_ns[-1]
     inside = (events.time_ns >= steps.start_ns[0]) & (events.time_ns <= end)
     return float(inside.sum()) / len(steps)
+
+
+def _backwards_per_step(events: Events, steps: Steps) -> int | None:
+    """The median, where steps are those of the optimizer."""
+    if steps.steps_from != "optimizer steps" or not len(steps):
+        return None
+    begins = events.of(kinds.BACKWARD_BEGIN).time_ns
+    bounds = np.append(steps.start_ns, steps.start_ns[-1] + steps.duration_ns[-1])
+    return int(np.median(np.diff(np.searchsorted(begins, bounds)))) or None
 
 
 def _known(per_step: Integers) -> tuple[list[int], list[int]]:

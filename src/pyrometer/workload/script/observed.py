@@ -93,5 +93,11 @@ class ObservedScript(Record, frozen=True, kw_only=True):
     ] = None
     traced: Annotated[TracedSteps | None, doc("null when nothing was traced")] = None
     sampled_steps: Annotated[list[int], doc("in which the host was sampled")] = []
+    micro_batch: Annotated[int | None, doc("samples of a batch of its loader; null where it asks none")] = (
+        None
+    )
+    accumulation: Annotated[int | None, doc("backward passes in a step, where steps are the optimizer's")] = (
+        None
+    )
     watched_steps: Annotated[list[int], doc("slowed by watching each instruction of one of them")] = []
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []

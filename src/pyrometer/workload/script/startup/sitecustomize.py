@@ -12,6 +12,7 @@ def _observe() -> None:
     pythonpath = os.environ.pop("_PYROMETER_PYTHONPATH", None)
     trace_request = os.environ.pop("_PYROMETER_TRACE", None)
     follow_request = os.environ.pop("_PYROMETER_FOLLOW", None)
+    is_asked = os.environ.pop("_PYROMETER_ASKED", None) is not None
     if log is None:
         return
     if pythonpath is None:
@@ -21,7 +22,7 @@ def _observe() -> None:
     try:
         from _pyrometer_inside.start import start  # type: ignore[import-not-found, unused-ignore]
 
-        start(log, trace_request, follow_request)
+        start(log, trace_request, follow_request, is_asked)
     except Exception as error:  # noqa: BLE001 - the script must run whatever happens to us; the parent reports it
         with open(log + ".failure", "w") as report:  # noqa: PTH123 - pathlib is not loaded here
             report.write(f"{type(error).__name__}: {error}")

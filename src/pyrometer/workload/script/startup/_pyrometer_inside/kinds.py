@@ -7,6 +7,7 @@ start, so that a process that is killed loses nothing.
 History of `VERSION`: 1 is the first.
 """
 
+LOG_WORD_BYTES = 8
 MAGIC = 0x474F4C4F52595001
 VERSION = 1
 # Magic, version, start of the script on the clock of the events, and the same moment in Unix time, both in ns.
@@ -35,6 +36,7 @@ ELSEWHERE = 36  # value: calls on other threads
 RESIDENT_PEAK_BYTES = 37
 COMPILE_NS = 38
 ENDED = 39
+BATCH_SIZE = 40  # value: samples in a batch of the loader that is asked
 
 TRACE_BEGIN = 48  # the profiler records from here on
 TRACE_END = 49  # value: whole steps that it recorded

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 from . import kinds
 
-WORD_BYTES = 8
+WORD_BYTES = kinds.LOG_WORD_BYTES
 CHUNK_WORDS = 1 << 15
 TAIL_WORDS = 128
 MAX_WORDS = 1 << 25  # 256 MiB: about 17 million events

@@ -95,6 +95,10 @@ class Observer:
         """The next batch is asked for; the dataset stands for the loader, whose iterators come and go."""
         self.exhausted = False
         flags = _FIRST_FETCH if getattr(iterator, "_num_yielded", None) == 0 else 0
+        if flags and get_ident() == self._thread:
+            size = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
+            if isinstance(size, int):
+                self._log.add(kinds.word(kinds.BATCH_SIZE, size))
         return self._begin(
             kinds.DATA_BEGIN | flags | id(getattr(iterator, "_dataset", None)) << _SHIFT, iterator
         )

@@ -120,9 +120,21 @@ def _requested(torch: Any, follow_request: str) -> Follower | None:
     return follower
 
 
-def start(path: str, trace_request: str | None = None, follow_request: str | None = None) -> None:
-    """Observe this process into the event log at `path`; trace some of its steps, or follow it, if that is asked for."""
+def start(
+    path: str,
+    trace_request: str | None = None,
+    follow_request: str | None = None,
+    is_asked: bool = False,
+) -> None:
+    """Observe this process into the event log at `path`; trace some of its steps, or follow it, if that is asked for.
+
+    With `is_asked` it also answers where it is, whenever a file beside the log asks.
+    """
     observation = Observation(EventLog(path), trace_request, follow_request)
     after_import("torch", observation.torch_imported)
+    if is_asked:
+        from .asked import answer_when_asked
+
+        answer_when_asked(path, get_ident())
     os.register_at_fork(after_in_child=observation.forked)
     atexit.register(observation.finish)

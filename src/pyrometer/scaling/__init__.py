@@ -1,0 +1,1 @@
+"""What a training step would take on many ranks, from one machine."""

@@ -1,0 +1,141 @@
+"""A training made ready for many ranks, by torch's own DDP or FSDP2, and one step of it."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from pyrometer.errors import InputError
+from pyrometer.quantity import Bytes
+from pyrometer.scaling.record import Parallel
+from pyrometer.workload.batches import BatchStream
+from pyrometer.workload.losses import batch_loss
+from pyrometer.workload.training import Training
+from pyrometer.workload.updating import update
+
+LEAST_BLOCKS = 2
+"""Modules of one class in a list that are taken to be the repeated part of a model."""
+
+Mark = Callable[[str], None]
+
+
+@dataclass
+class Trainee:
+    """A training whose step communicates, or does not.
+
+    Attributes:
+        work: as the user gave it; its parts are this process's own.
+        model: wrapped or sharded, or the plain one.
+        optimizer: over its parameters.
+        batches: endless.
+    """
+
+    work: Training
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    batches: BatchStream
+
+    def step(self, mark: Mark = lambda _what: None) -> None:
+        """One optimizer step; only the last micro-batch's gradients are sent."""
+        loss_of = batch_loss(self.work.parts.loss)
+        for number in range(self.work.accumulate):
+            is_last = number == self.work.accumulate - 1
+            with _silent(self.model, not is_last):
+                loss = loss_of(self.model, self.batches.next()) / self.work.accumulate
+                mark("forward")
+                loss.backward()  # type: ignore[no-untyped-call]
+                mark("backward")
+        parts = self.work.parts._replace(
+            model=self.model, optimizer=self.optimizer, scaler=None, scheduler=None
+        )
+        update(parts, self.work.clip_norm)
+        mark("optimizer")
+
+
+def alone(work: Training) -> Trainee:
+    """Without communication."""
+    work.parts.model.train()
+    return Trainee(work, work.parts.model, work.parts.optimizer, BatchStream(work.batches))
+
+
+def distributed(work: Training, parallel: Parallel) -> Trainee:
+    """Wrapped for the process group that is up.
+
+    Raises:
+        InputError: it has no parameters to train, or cannot be wrapped.
+    """
+    model = work.parts.model.train()
+    if isinstance(model, DistributedDataParallel):
+        raise InputError(
+            "the model is wrapped in DDP already; return the plain model, which is wrapped as --parallel says"
+        )
+    batches = BatchStream(work.batches)
+    if parallel == "ddp":
+        return Trainee(work, DistributedDataParallel(model), work.parts.optimizer, batches)
+    for block in blocks(model):
+        fully_shard(block)
+    fully_shard(model)
+    return Trainee(work, model, _anew(work.parts.optimizer, model), batches)
+
+
+def _anew(optimizer: torch.optim.Optimizer, model: nn.Module) -> torch.optim.Optimizer:
+    """The same kind over sharded parameters; the old one holds those that are gone."""
+    taken = inspect.signature(type(optimizer)).parameters
+    chosen = {name: value for name, value in optimizer.defaults.items() if name in taken}
+    return type(optimizer)(model.parameters(), **chosen)
+
+
+def blocks(model: nn.Module) -> list[nn.Module]:
+    """The repeated parts of a model, as they are sharded one by one: entries of lists of modules of the same class.
+
+    >>> blocks(nn.Sequential(nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)]), nn.ReLU()))
+    [Linear(in_features=2, out_features=2, bias=True), Linear(in_features=2, out_features=2, bias=True)]
+    """
+    for module in model.modules():  # the outermost come first
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            children = [child for child in module if any(True for _ in child.parameters())]
+            alike = [child for child in children if type(child) is type(children[0])]
+            if len(alike) >= LEAST_BLOCKS:
+                return alike
+    return []
+
+
+def state_bytes(trainee: Trainee) -> tuple[Bytes, Bytes]:
+    """Bytes that are trained, and those of parameters, gradients and optimizer state, of one rank alone; sharded tensors tell their whole size."""
+    trained = sum(parameter.nbytes for parameter in trainee.model.parameters() if parameter.requires_grad)
+    held = sum(
+        value.nbytes
+        for state in trainee.optimizer.state.values()
+        for value in state.values()
+        if isinstance(value, torch.Tensor)
+    )
+    return trained, 2 * trained + held
+
+
+def unit_bytes(model: nn.Module) -> Bytes:
+    """The largest group of parameters that FSDP2 gathers at once."""
+    inside = blocks(model)
+    sizes = [sum(parameter.nbytes for parameter in block.parameters()) for block in inside]
+    whole = sum(parameter.nbytes for parameter in model.parameters())
+    return max([whole - sum(sizes), *sizes])
+
+
+@contextlib.contextmanager
+def _silent(model: nn.Module, quiet: bool) -> Iterator[None]:
+    """Without sending gradients."""
+    if isinstance(model, DistributedDataParallel) and quiet:
+        with model.no_sync():
+            yield
+        return
+    sync: Any = getattr(model, "set_requires_gradient_sync", None)  # of FSDP2
+    if sync is not None:
+        sync(not quiet)
+    yield

@@ -1,0 +1,203 @@
+"""Programs of their own for `scale`: the schedules under fake process groups, and real runs under torchrun.
+
+`python -m pyrometer.scaling.worker REQUEST.json`; answers lie beside the request.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from pyrometer.bench.garbage import hiding
+from pyrometer.quantity import Seconds
+from pyrometer.record import Record, from_json, to_json
+from pyrometer.scaling.distributing import Trainee, alone, distributed
+from pyrometer.scaling.links import Measured
+from pyrometer.scaling.record import Operation, Parallel, Schedule
+from pyrometer.scaling.schedule import schedules_at
+from pyrometer.workload.loading import load_workload
+from pyrometer.workload.target import parse_target
+from pyrometer.workload.training import Training
+
+SIZES = tuple(1 << power for power in (10, 14, 17, 20, 22, 24))
+"""Bytes of the messages that links are measured with."""
+
+OPERATIONS: tuple[Operation, ...] = ("all_reduce", "all_gather", "reduce_scatter")
+TIMEOUT = dt.timedelta(seconds=60)
+_kept: list[Trainee] = []
+"""Until this process ends; see `main`."""
+
+BLOCK = 3
+"""Steps of one kind before those of the other."""
+
+
+class Request(Record, frozen=True, kw_only=True):
+    """What a worker is to do: schedules at `ranks`, or, under torchrun, links and steps for `budget_s`."""
+
+    target: str | None = None
+    parallel: Parallel = "ddp"
+    ranks: list[int] = []
+    budget_s: Seconds = 10.0
+
+
+class Schedules(Record, frozen=True, kw_only=True):
+    """One for each number of ranks."""
+
+    schedules: list[Schedule]
+
+
+class Ran(Record, frozen=True, kw_only=True):
+    """What a real run of some processes took."""
+
+    backend: str
+    links: list[Measured]
+    alone_s: list[Seconds] = []
+    """Steps without communication on all processes at once, of the slowest of them."""
+
+    together_s: list[Seconds] = []
+    own_s: list[Seconds] = []
+    """Steps without communication of each process by itself."""
+
+
+def main(path: Path) -> None:
+    """Do what a request says."""
+    request = from_json(Request, path.read_bytes())
+    if request.ranks:
+        torch.set_num_threads(1)
+        schedules = schedules_at(lambda: _work(request), request.ranks, request.parallel, request.budget_s)
+        _write(path, Schedules(schedules=schedules))
+        return
+    ran = run(request)
+    if int(os.environ["RANK"]) == 0:
+        _write(path, ran)
+    dist.barrier()
+    # The threads of gloo and the reducer of DDP may wait for each other when Python takes them down.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _work(request: Request) -> Training:
+    assert request.target is not None
+    with hiding():
+        work = load_workload(parse_target(request.target))
+    assert isinstance(work, Training)
+    return work
+
+
+def _write(request: Path, answer: Schedules | Ran) -> None:
+    part = request.with_suffix(".part")
+    part.write_bytes(to_json(answer))
+    part.rename(request.with_suffix(".answer"))
+
+
+def run(request: Request) -> Ran:
+    """Links, then steps with and without communication in turns; called by every process of a job."""
+    on_gpu = torch.cuda.is_available()
+    backend = "nccl" if on_gpu else "gloo"
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else torch.device("cpu")
+    if on_gpu:
+        torch.cuda.set_device(device)
+    else:
+        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // int(os.environ["LOCAL_WORLD_SIZE"])))
+    dist.init_process_group(backend, timeout=TIMEOUT)
+    links = measure_links(device, request.budget_s / 4 if request.target else request.budget_s)
+    ran = Ran(backend=backend, links=links)
+    if request.target is None:
+        return ran
+    trainees = alone(_work(request)), distributed(_work(request), request.parallel)
+    _kept.extend(trainees)
+    return _in_turns(*trainees, device, request.budget_s, ran)
+
+
+def measure_links(device: torch.device, budget_s: Seconds) -> list[Measured]:
+    """Collectives of several sizes, each the median over its repetitions of what the slowest rank took."""
+    measured: list[Measured] = []
+    each_s = budget_s / (len(SIZES) * len(OPERATIONS))
+    ranks = dist.get_world_size()
+    for size in SIZES:
+        whole = torch.zeros(size // 4 // ranks * ranks, device=device)
+        part = torch.zeros(len(whole) // ranks, device=device)
+        for operation in OPERATIONS:
+            times = _repeat(lambda: _collective(operation, whole, part), device, each_s)  # noqa: B023 - called at once
+            measured.append((operation, whole.nbytes, _slowest(times, device)))
+    return measured
+
+
+def _collective(operation: Operation, whole: torch.Tensor, part: torch.Tensor) -> None:
+    if operation == "all_reduce":
+        dist.all_reduce(whole)
+    elif operation == "all_gather":
+        dist.all_gather_into_tensor(whole, part)
+    else:
+        dist.reduce_scatter_tensor(part, whole)
+
+
+def _repeat(call: object, device: torch.device, budget_s: Seconds) -> list[Seconds]:
+    """As often on every rank: rank 0 says when it is enough."""
+    assert callable(call)
+    times: list[Seconds] = []
+    go_on = torch.ones(1, device=device)
+    began_s = time.perf_counter()
+    while go_on.item():
+        dist.barrier()
+        times.append(_timed(call, device))
+        go_on.fill_(float(time.perf_counter() - began_s < budget_s and len(times) < 200))
+        dist.broadcast(go_on, 0)
+    return times[1:] or times
+
+
+def _timed(call: object, device: torch.device) -> Seconds:
+    assert callable(call)
+    began_s = time.perf_counter()
+    call()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - began_s
+
+
+def _slowest(times: list[Seconds], device: torch.device) -> Seconds:
+    """The median over the repetitions of the slowest rank's time."""
+    return float(_all_ranks(times, device).max(dim=0).values.median())
+
+
+def _all_ranks(times: list[Seconds], device: torch.device) -> torch.Tensor:
+    """Times of all ranks, `[rank, repetition]`."""
+    own = torch.tensor(times, dtype=torch.float64, device=device)
+    gathered = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, own)
+    return torch.stack(gathered).cpu()
+
+
+def _in_turns(plain: Trainee, wrapped: Trainee, device: torch.device, budget_s: Seconds, ran: Ran) -> Ran:
+    """Blocks of both kinds in turns, so that both meet the same machine; each step begins on all ranks at once."""
+    times: tuple[list[Seconds], list[Seconds]] = ([], [])
+    go_on = torch.ones(1, device=device)
+    for trainee in (plain, wrapped):
+        for _ in range(BLOCK):
+            trainee.step()
+    began_s = time.perf_counter()
+    while go_on.item():
+        for trainee, into in zip((plain, wrapped), times, strict=True):
+            for _ in range(BLOCK):
+                dist.barrier()
+                into.append(_timed(trainee.step, device))
+        go_on.fill_(float(time.perf_counter() - began_s < budget_s))
+        dist.broadcast(go_on, 0)
+    separate, together = (_all_ranks(kind, device) for kind in times)
+    return Ran(
+        backend=ran.backend,
+        links=ran.links,
+        alone_s=separate.max(dim=0).values.tolist(),
+        together_s=together.max(dim=0).values.tolist(),
+        own_s=separate.flatten().tolist(),
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Scripts of many ranks: each one observed as a script of its own, and brought together."""
