@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.report.document import Document
+from pyrometer.document import Document
 from pyrometer.serving.planning.plan import Interval, Plan
 
 
