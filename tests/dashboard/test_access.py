@@ -8,9 +8,10 @@ import socket
 import httpx
 import pytest
 
-from pyrometer.dashboard.access import is_loopback, names_of
+from pyrometer.dashboard.access import names_of
 from pyrometer.dashboard.server import Dashboard
 from pyrometer.errors import InputError, UsageError
+from pyrometer.listening import is_loopback
 
 EVERYWHERE = [
     "/", "/runs/last", "/runs/x/files", "/runs/x/files/y", "/running/x", "/compare", "/targets", "/guard", "/events",

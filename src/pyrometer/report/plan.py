@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.document import Document
+from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.serving.planning.plan import Interval, Plan
 
 

@@ -27,8 +27,8 @@ _PATTERNS: dict[Owner, re.Pattern[str]] = {
     "ours": re.compile(
         r"/(?:site-packages|dist-packages|src)/pyrometer/|/_pyrometer_inside/|^pyrometer(?:/|\.py$|$)"
         r"|/(?:bin|Scripts)/pyrometer(?:-script\.py|\.exe)?$|(?:^|/)pyrometer[\w.-]*\.pyz/"
-        r"|/pyrometer/(?:__init__|__main__|(?:bench|cli|compiler|dashboard|dataflow|evidence|guard|hardware|host|loading|memory|numerics|report"
-        r"|rules|source|store|trace|tuning|workload)/[\w/]+)\.py$"
+        r"|/pyrometer/(?:__init__|__main__|(?:bench|cli|compiler|dashboard|dataflow|evidence|guard|hardware|host|loading|memory|monitor|numerics|report"
+        r"|rollout|rules|scaling|serving|source|store|trace|tuning|verbs|workload)/[\w/]+)\.py$"
     ),
     "torch": re.compile(
         r"(?:site|dist)-packages/(?:torch|functorch|torchgen|triton)/|/pytorch/torch/|/python/triton/"
