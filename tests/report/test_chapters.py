@@ -19,6 +19,7 @@ from pyrometer.evidence.evidence import Evidence
 from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
 from pyrometer.guard.history.history import history_of
 from pyrometer.guard.history.series import Recorded
+from pyrometer.hardware.environment import Environment
 from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.place import Place
 from pyrometer.record import to_dict
@@ -29,7 +30,6 @@ from pyrometer.report.documents import (
     AuditDocument,
     CalibrationDocument,
     Document,
-    GuardDocument,
     GuardHistoryDocument,
     RolloutDocument,
 )
@@ -75,11 +75,11 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "check": documents["steady"],
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
-        "guard": GuardDocument.of(guard_report(), environment),
-        "guard-proof": GuardDocument.of(guard_report(), environment),
-        "guard-record": GuardDocument.of(guard_report(), environment),
+        "guard": guard_report(environment),
+        "guard-proof": guard_report(environment),
+        "guard-record": guard_report(environment),
         "guard-history": GuardHistoryDocument(
-            target="1" * 40, environment=environment, history=history_of([Recorded("r1", "2026-11-21T09:30:00.000000Z", guard_report())])
+            target="1" * 40, environment=environment, history=history_of([Recorded("r1", "2026-11-21T09:30:00.000000Z", guard_report(environment))])
         ),
         "logs": LogAnalysis(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
         "matrix": documents["matrix"],
@@ -111,7 +111,7 @@ def rollout_document() -> RolloutDocument:
                            outcome="worse", reason="errors: worse", tests=[test], guards=[guard], decisions=[decision], course=points)  # fmt: skip
 
 
-def guard_report() -> GuardReport:
+def guard_report(environment: Environment) -> GuardReport:
     """One with everything that a guard can tell."""
     cause = Cause(text="aten::clone: 0 → 3 calls per step", place=Place(file="model.py", line=11))
     gates = [
@@ -122,7 +122,16 @@ def guard_report() -> GuardReport:
     ]  # fmt: skip
     missed = [Missed(benchmark="perf_b.py::perf_y", side="base", reason="new", failed=False)]
     base, head = Revision(ref="main", sha="0" * 40), Revision(ref="change", sha="1" * 40)
-    return GuardReport(trusted=True, gates=gates, base=base, head=head, missed=missed, num_pairs=5)
+    return GuardReport(
+        target="HEAD",
+        environment=environment,
+        trusted=True,
+        gates=gates,
+        base=base,
+        head=head,
+        missed=missed,
+        num_pairs=5,
+    )
 
 
 def title_of(chapter: Chapter) -> str:

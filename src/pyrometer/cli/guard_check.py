@@ -22,8 +22,7 @@ from pyrometer.errors import ExitCode, InputError
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
-    from pyrometer.guard.gate import Missed
-    from pyrometer.report.documents import GuardDocument
+    from pyrometer.guard.gate import GuardReport, Missed
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -63,8 +62,6 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
     """
     with uncollected():
         from pyrometer.guard.check import GuardOptions, guard_check, guard_list
-        from pyrometer.hardware.environment import read_environment
-        from pyrometer.report.documents import GuardDocument
         from pyrometer.store.place import local_folder
 
     journal = None if store_location is None else local_folder(store_location).absolute() / "unfinished"
@@ -83,7 +80,7 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
             return _list(names, missed, as_json=as_json)
         report = guard_check(Path.cwd(), options)
     with finishing():
-        document = _kept(GuardDocument.of(report, read_environment()), store_location)
+        document = _kept(report, store_location)
         _write(document, flags)
         print_result(document, as_json=as_json, full=full)
     code = report.exit_code(undecided)
@@ -105,7 +102,7 @@ def _list(names: list[str], missed: list[Missed], *, as_json: bool) -> int:
     return ExitCode.OK if names and not missed else ExitCode.FAILURE
 
 
-def _kept(document: GuardDocument, store_location: str | None) -> GuardDocument:
+def _kept(document: GuardReport, store_location: str | None) -> GuardReport:
     """The document as a run of the store."""
     import msgspec
 
@@ -113,6 +110,7 @@ def _kept(document: GuardDocument, store_location: str | None) -> GuardDocument:
     from pyrometer.redaction import redacted
 
     document = redacted(document)
+    assert document.environment is not None, "a whole job names its machine"
     run = save_run(
         store_location,
         kind="guard",
@@ -123,7 +121,7 @@ def _kept(document: GuardDocument, store_location: str | None) -> GuardDocument:
     return msgspec.structs.replace(document, **provenance(run))
 
 
-def _write(document: GuardDocument, flags: dict[str, Any]) -> None:
+def _write(document: GuardReport, flags: dict[str, Any]) -> None:
     """The files that were asked for; also where one cannot be written the others are."""
     from pyrometer.files import replacing
     from pyrometer.report.gates.comment import comment
@@ -131,9 +129,9 @@ def _write(document: GuardDocument, flags: dict[str, Any]) -> None:
     from pyrometer.report.gates.sarif import sarif_of
 
     contents: dict[str, Callable[[], bytes]] = {
-        "junit": lambda: junit_of(document.report),
-        "sarif": lambda: document_json(sarif_of(document.report)),
-        "markdown": lambda: comment(document.report).encode("utf-8", "replace"),
+        "junit": lambda: junit_of(document),
+        "sarif": lambda: document_json(sarif_of(document)),
+        "markdown": lambda: comment(document).encode("utf-8", "replace"),
     }
     failures = []
     for flag, make in contents.items():

@@ -41,6 +41,7 @@ from pyrometer.guard.revisions import (
 )
 from pyrometer.guard.selecting import selector
 from pyrometer.guard.settings import GuardSettings, load_guard_settings
+from pyrometer.hardware.environment import read_environment
 from pyrometer.quantity import Seconds, counted
 
 SIDES = ("base", "head")
@@ -93,7 +94,7 @@ def guard_check(folder: Path, options: GuardOptions) -> GuardReport:
     begin = time.monotonic()
     with opened_job(folder, options) as job:
         report = job.run()
-    return msgspec.structs.replace(report, elapsed_s=time.monotonic() - begin)
+    return msgspec.structs.replace(report, elapsed_s=time.monotonic() - begin, environment=read_environment())
 
 
 def guard_list(folder: Path, options: GuardOptions) -> tuple[list[str], list[Missed]]:
@@ -218,6 +219,7 @@ class GuardJob:
             gates += [gate for gate in timed if gate.benchmark == name]
         verdict = self_verdict(self.samples, self.settings, time.monotonic() - begin)
         report = GuardReport(
+            target=self.checkouts["head"].revision.ref,
             trusted=not alarmed(verdict),
             self_check=verdict,
             gates=gates,
@@ -341,7 +343,6 @@ class GuardJob:
         return frozenset(by_kind.values())
 
     def _identity(self) -> list[str]:
-        from pyrometer.hardware.environment import read_environment
         from pyrometer.hardware.fingerprint import fingerprint
 
         trees = [checkout.revision.sha for checkout in self.checkouts.values()]
