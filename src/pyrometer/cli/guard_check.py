@@ -14,6 +14,7 @@ import click
 
 from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import INTERRUPTED, finishing
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import document_json, full_option, print_document, print_result
 from pyrometer.cli.progress import progress_bar
@@ -52,9 +53,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write SARIF.")
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write the comment of a pull request.")
+@page_option
 @full_option
 @store_options
-def command(store_location: str | None, *, as_json: bool, full: bool, undecided: Any, **flags: Any) -> int:
+def command(
+    store_location: str | None, *, page: Path | None, as_json: bool, full: bool, undecided: Any, **flags: Any
+) -> int:
     """Compare what is checked out with a base: every benchmark that both have.
 
     Both sides run from worktrees of their commits, in fresh processes that take turns, until every benchmark is decided. Exits with 0
@@ -81,6 +85,7 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
         report = guard_check(Path.cwd(), options)
     with finishing():
         document = _kept(report, store_location)
+        write_page(document, page, store_location=store_location)
         _write(document, flags)
         print_result(document, as_json=as_json, full=full)
     code = report.exit_code(undecided)
