@@ -7,7 +7,7 @@
     python benchmarks/guard.py many --jobs 4      # twenty identical benchmarks in one suite
     python benchmarks/guard.py blame --jobs 10    # a regression planted among harmless hunks
 
-Each line is one job; the last sums up. Beside it stands Welch's test (p < 0.05, d > 0.2) against what an earlier job measured, on the
+Each line is one job, with the load of the machine when it ended; the last sums up. Beside it stands Welch's test (p < 0.05, d > 0.2) against what an earlier job measured, on the
 same data: a stored baseline.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import subprocess
 import sys
 import tempfile
@@ -133,7 +134,7 @@ def tally(sides: list[dict[str, str]], number: int) -> None:
         )
         found = Counter(gate.outcome for gate in timed if gate.metric == "median_s")
         print(
-            f"{took_s:6.0f} s  {report.num_pairs:2} pairs  trusted {report.trusted}  median_s {dict(found)}",
+            f"{took_s:6.0f} s  load {os.getloadavg()[0]:4.1f}  {report.num_pairs:2} pairs  trusted {report.trusted}  median_s {dict(found)}",
             flush=True,
         )
     whole = sum(outcomes.values())
@@ -180,7 +181,7 @@ def blamed(number: int) -> None:
         hit = [hunk.place for hunk in found.hunks] == [f"layers.py:{line}"]
         right += hit
         print(
-            f"{found.elapsed_s:6.0f} s  {found.num_trials} trials of {found.num_hunks} hunks  {'right' if hit else 'wrong'}",
+            f"{found.elapsed_s:6.0f} s  load {os.getloadavg()[0]:4.1f}  {found.num_trials} trials of {found.num_hunks} hunks  {'right' if hit else 'wrong'}",
             flush=True,
         )
     print(f"{right} of {number} right")

@@ -62,7 +62,7 @@ def test_a_copy_that_was_put_in_is_named_with_its_line(repo, tmp_path):
     repo.git("switch", "--quiet", "--create", "work")
     repo.commit({"model.py": CLONING})
     before = repo.state()
-    files = [f"--{kind}={tmp_path / kind}" for kind in ("markdown", "junit", "sarif")]
+    files = [f"--{kind}={tmp_path / kind}" for kind in ("markdown", "junit", "sarif", "html")]
     done = guard(repo, "--json", "--budget", "1ms", "--no-store", *files)
     report = report_of(done)
     gates = {one["metric"]: one for one in report["gates"]}
@@ -74,6 +74,7 @@ def test_a_copy_that_was_put_in_is_named_with_its_line(repo, tmp_path):
     assert gates["cosine"]["outcome"] == "unchanged"
     assert "aten::clone" in (tmp_path / "markdown").read_text()
     assert (tmp_path / "junit").exists()
+    assert "aten::clone" in (tmp_path / "html").read_text()
     assert json.loads((tmp_path / "sarif").read_text())["runs"][0]["results"][0]["level"] == "error"
     assert repo.state() == before
 

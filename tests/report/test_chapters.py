@@ -30,7 +30,6 @@ from pyrometer.report.documents import (
     AuditDocument,
     CalibrationDocument,
     Document,
-    GuardDocument,
     GuardHistoryDocument,
     RolloutDocument,
     ScaleDocument,
@@ -87,11 +86,11 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "check": documents["steady"],
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
-        "guard": GuardDocument.of(guard_report(), environment),
-        "guard-proof": GuardDocument.of(guard_report(), environment),
-        "guard-record": GuardDocument.of(guard_report(), environment),
+        "guard": guard_report(environment),
+        "guard-proof": guard_report(environment),
+        "guard-record": guard_report(environment),
         "guard-history": GuardHistoryDocument(
-            target="1" * 40, environment=environment, history=history_of([Recorded("r1", "2026-11-21T09:30:00.000000Z", guard_report())])
+            target="1" * 40, environment=environment, history=history_of([Recorded("r1", "2026-11-21T09:30:00.000000Z", guard_report(environment))])
         ),
         "logs": LogAnalysis(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
         "matrix": documents["matrix"],
@@ -165,7 +164,7 @@ def scale_document(environment: Environment) -> ScaleDocument:
     return ScaleDocument.of("train.py:work", scaling, environment)
 
 
-def guard_report() -> GuardReport:
+def guard_report(environment: Environment) -> GuardReport:
     """One with everything that a guard can tell."""
     cause = Cause(text="aten::clone: 0 → 3 calls per step", place=Place(file="model.py", line=11))
     gates = [
@@ -176,7 +175,16 @@ def guard_report() -> GuardReport:
     ]  # fmt: skip
     missed = [Missed(benchmark="perf_b.py::perf_y", side="base", reason="new", failed=False)]
     base, head = Revision(ref="main", sha="0" * 40), Revision(ref="change", sha="1" * 40)
-    return GuardReport(trusted=True, gates=gates, base=base, head=head, missed=missed, num_pairs=5)
+    return GuardReport(
+        target="HEAD",
+        environment=environment,
+        trusted=True,
+        gates=gates,
+        base=base,
+        head=head,
+        missed=missed,
+        num_pairs=5,
+    )
 
 
 def title_of(chapter: Chapter) -> str:

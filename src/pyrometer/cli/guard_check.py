@@ -14,6 +14,7 @@ import click
 
 from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import INTERRUPTED, finishing
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import document_json, full_option, print_document, print_result
 from pyrometer.cli.progress import progress_bar
@@ -22,8 +23,7 @@ from pyrometer.errors import ExitCode, InputError
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
-    from pyrometer.guard.gate import Missed
-    from pyrometer.report.documents import GuardDocument
+    from pyrometer.guard.gate import GuardReport, Missed
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -53,9 +53,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write SARIF.")
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write the comment of a pull request.")
+@page_option
 @full_option
 @store_options
-def command(store_location: str | None, *, as_json: bool, full: bool, undecided: Any, **flags: Any) -> int:
+def command(
+    store_location: str | None, *, page: Path | None, as_json: bool, full: bool, undecided: Any, **flags: Any
+) -> int:
     """Compare what is checked out with a base: every benchmark that both have.
 
     Both sides run from worktrees of their commits, in fresh processes that take turns, until every benchmark is decided. Exits with 0
@@ -63,8 +66,6 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
     """
     with uncollected():
         from pyrometer.guard.check import GuardOptions, guard_check, guard_list
-        from pyrometer.hardware.environment import read_environment
-        from pyrometer.report.documents import GuardDocument
         from pyrometer.store.place import local_folder
 
     journal = None if store_location is None else local_folder(store_location).absolute() / "unfinished"
@@ -83,7 +84,8 @@ def command(store_location: str | None, *, as_json: bool, full: bool, undecided:
             return _list(names, missed, as_json=as_json)
         report = guard_check(Path.cwd(), options)
     with finishing():
-        document = _kept(GuardDocument.of(report, read_environment()), store_location)
+        document = _kept(report, store_location)
+        write_page(document, page, store_location=store_location)
         _write(document, flags)
         print_result(document, as_json=as_json, full=full)
     code = report.exit_code(undecided)
@@ -105,7 +107,7 @@ def _list(names: list[str], missed: list[Missed], *, as_json: bool) -> int:
     return ExitCode.OK if names and not missed else ExitCode.FAILURE
 
 
-def _kept(document: GuardDocument, store_location: str | None) -> GuardDocument:
+def _kept(document: GuardReport, store_location: str | None) -> GuardReport:
     """The document as a run of the store."""
     import msgspec
 
@@ -113,6 +115,7 @@ def _kept(document: GuardDocument, store_location: str | None) -> GuardDocument:
     from pyrometer.redaction import redacted
 
     document = redacted(document)
+    assert document.environment is not None, "a whole job names its machine"
     run = save_run(
         store_location,
         kind="guard",
@@ -123,7 +126,7 @@ def _kept(document: GuardDocument, store_location: str | None) -> GuardDocument:
     return msgspec.structs.replace(document, **provenance(run))
 
 
-def _write(document: GuardDocument, flags: dict[str, Any]) -> None:
+def _write(document: GuardReport, flags: dict[str, Any]) -> None:
     """The files that were asked for; also where one cannot be written the others are."""
     from pyrometer.files import replacing
     from pyrometer.report.gates.comment import comment
@@ -131,9 +134,9 @@ def _write(document: GuardDocument, flags: dict[str, Any]) -> None:
     from pyrometer.report.gates.sarif import sarif_of
 
     contents: dict[str, Callable[[], bytes]] = {
-        "junit": lambda: junit_of(document.report),
-        "sarif": lambda: document_json(sarif_of(document.report)),
-        "markdown": lambda: comment(document.report).encode("utf-8", "replace"),
+        "junit": lambda: junit_of(document),
+        "sarif": lambda: document_json(sarif_of(document)),
+        "markdown": lambda: comment(document).encode("utf-8", "replace"),
     }
     failures = []
     for flag, make in contents.items():

@@ -197,13 +197,12 @@ def _with(options: GuardOptions, progress: Any) -> GuardOptions:
 
 def _keep(location: str, kind: str, report: GuardReport, environment: Any) -> None:
     from pyrometer.record import to_dict
-    from pyrometer.report.documents import GuardDocument
     from pyrometer.store.saving import save_result
 
     target = report.head.sha if report.head is not None else ""
     saved = save_result(
         location,
-        to_dict(GuardDocument.of(report, environment)),
+        to_dict(report),
         kind=kind,
         target=target,
         environment=environment,

@@ -6,6 +6,7 @@ smaller part shows the regression. A part that does not run says nothing.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -80,8 +81,9 @@ def _trial(whole: GuardJob, gate: Gate, number: int) -> Trial:
         only=gate.benchmark, counts_only=gate.kind != "time" and gate.metric not in _MEASURED,
     )  # fmt: skip
     try:
-        job.collect()
-        report = job.run()
+        with contextlib.closing(job):
+            job.collect()
+            report = job.run()
     except PyrometerError:
         return "unknown"
     own = [one for one in report.gates if one.metric == gate.metric]

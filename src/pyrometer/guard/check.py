@@ -41,6 +41,7 @@ from pyrometer.guard.revisions import (
 )
 from pyrometer.guard.selecting import selector
 from pyrometer.guard.settings import GuardSettings, load_guard_settings
+from pyrometer.hardware.environment import read_environment
 from pyrometer.quantity import Seconds, counted
 
 SIDES = ("base", "head")
@@ -93,7 +94,7 @@ def guard_check(folder: Path, options: GuardOptions) -> GuardReport:
     begin = time.monotonic()
     with opened_job(folder, options) as job:
         report = job.run()
-    return msgspec.structs.replace(report, elapsed_s=time.monotonic() - begin)
+    return msgspec.structs.replace(report, elapsed_s=time.monotonic() - begin, environment=read_environment())
 
 
 def guard_list(folder: Path, options: GuardOptions) -> tuple[list[str], list[Missed]]:
@@ -128,7 +129,9 @@ def opened_job(folder: Path, options: GuardOptions, *, only_head: bool = False) 
             python = build_environment(tree, scratch / f"env-{side}", settings, side, shared=shared)
             paths = import_paths(tree, settings)
             checkouts[side] = Checkout(side, revisions[side], tree, root, python, paths, shim)
-        job = GuardJob(root, options, settings, checkouts, scratch, notes)
+        job = stack.enter_context(
+            contextlib.closing(GuardJob(root, options, settings, checkouts, scratch, notes))
+        )
         job.collect()
         yield job
 
@@ -160,9 +163,11 @@ class GuardJob:
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     interrupted: bool = False
     num_pairs: int = 0
+    _workers: dict[str, Worker] = field(default_factory=dict)
+    _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def collect(self) -> None:
-        """Ask each side what it has.
+        """Ask each side what it has; the processes stay, to count it.
 
         Raises:
             InputError: a side imports the user's own tree, so that both would run the same code.
@@ -177,8 +182,9 @@ class GuardJob:
                 paths=list(checkout.paths),
                 foreign=str(self.root),
             )
-            with self.process(side, "collect") as worker:
-                found = worker.ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
+            self._start(side)
+        for side, worker in self._workers.items():
+            found = worker.ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
             self.names[side] = [name for name in found.names if wanted(name) and self.only in {None, name}]
             self.missed += [
                 Missed(benchmark=name, side=side, reason=reason, failed=True)  # type: ignore[arg-type]
@@ -187,6 +193,13 @@ class GuardJob:
         if len(self.checkouts) > 1:
             self.shared, missing = pair_up(self.names["base"], self.names["head"], self.missed)
             self.missed += missing
+
+    def close(self) -> None:
+        """End the processes that collected and counted."""
+        self._stack.close()
+
+    def _start(self, side: str) -> None:
+        self._workers[side] = self._stack.enter_context(self.process(side, f"count-{len(self.missed)}"))
 
     @contextlib.contextmanager
     def process(self, side: str, what: str) -> Iterator[Worker]:
@@ -218,6 +231,7 @@ class GuardJob:
             gates += [gate for gate in timed if gate.benchmark == name]
         verdict = self_verdict(self.samples, self.settings, time.monotonic() - begin)
         report = GuardReport(
+            target=self.checkouts["head"].revision.ref,
             trusted=not alarmed(verdict),
             self_check=verdict,
             gates=gates,
@@ -242,26 +256,21 @@ class GuardJob:
         """Each side once, whatever its benchmarks have that is the same in every run."""
         folder = self.scratch / "outputs"
         folder.mkdir()
-        with contextlib.ExitStack() as stack:
-            workers: dict[str, Worker] = {}
+        for number, name in enumerate(list(self.shared)):
+            tell(number / len(self.shared), f"counting {name}")
             for side in SIDES:
-                workers[side] = stack.enter_context(self.process(side, "count"))
-            for side, worker in workers.items():
-                worker.ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
-            for number, name in enumerate(list(self.shared)):
-                tell(number / len(self.shared), f"counting {name}")
-                for side in SIDES:
-                    request = protocol.Count(name=name, folder=str(folder), reference=side == "base")
-                    try:
-                        counted = workers[side].ask(request, Counted, timeout_s=ASK_S)
-                    except PyrometerError as error:
-                        self._drop(Missed(benchmark=name, side=side, reason=str(error), failed=True))  # type: ignore[arg-type]
-                        if not workers[side].alive:
-                            workers[side] = stack.enter_context(self.process(side, f"count-{number}"))
-                            workers[side].ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
-                        break
-                    self.counted.setdefault(name, {})[side] = counted
-                    self.notes += [f"{name}: {note}" for note in counted.notes]
+                request = protocol.Count(name=name, folder=str(folder), reference=side == "base")
+                try:
+                    counted = self._workers[side].ask(request, Counted, timeout_s=ASK_S)
+                except PyrometerError as error:
+                    self._drop(Missed(benchmark=name, side=side, reason=str(error), failed=True))  # type: ignore[arg-type]
+                    if not self._workers[side].alive:
+                        self._start(side)
+                        self._workers[side].ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
+                    break
+                self.counted.setdefault(name, {})[side] = counted
+                self.notes += [f"{name}: {note}" for note in counted.notes]
+        self.close()  # nothing else runs beside a pair
 
     def _drop(self, missed: Missed) -> None:
         self.missed.append(missed)
@@ -283,13 +292,12 @@ class GuardJob:
                 self.notes.append(f"the budget was enough for {counted(self.num_pairs, 'pair')}")
                 break
             seed = coin.getrandbits(31)
-            if kept:
-                pair = kept.pop(0)
-            else:
-                pair = self._pair(active, twice, methods, seed, tell)
-                journal.add(pair)
+            is_kept = bool(kept)
+            pair = kept.pop(0) if is_kept else self._pair(active, twice, methods, seed, tell)
             self._take(pair, methods)
             self.num_pairs += 1
+            if not is_kept:
+                journal.add(pair)  # what it holds is in the report, also of a job that is ended right now
             if self.num_pairs in LOOKS:
                 active = self._open_names()
                 verdict = self_verdict(self.samples, self.settings, 0.0)
@@ -341,7 +349,6 @@ class GuardJob:
         return frozenset(by_kind.values())
 
     def _identity(self) -> list[str]:
-        from pyrometer.hardware.environment import read_environment
         from pyrometer.hardware.fingerprint import fingerprint
 
         trees = [checkout.revision.sha for checkout in self.checkouts.values()]

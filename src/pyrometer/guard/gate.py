@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pyrometer.bench.comparison.verdict import ReferenceTests, Verdict
+from pyrometer.document import Document
 from pyrometer.errors import ExitCode
+from pyrometer.hardware.environment import Environment
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc
@@ -65,8 +67,11 @@ class Missed(Record, frozen=True, kw_only=True):
     failed: Annotated[bool, doc("whether it was there and raised; false where there is none of its name")]
 
 
-class GuardReport(Record, frozen=True, kw_only=True):
-    """Every gate of one job, and the base against itself."""
+class GuardReport(Document, frozen=True, kw_only=True):
+    """`pyrometer guard check --json`: every gate of one job, and the base against itself."""
+
+    target: Annotated[str, doc("the head, as it was named")] = ""
+    environment: Annotated[Environment | None, doc("of the machine that ran both sides")] = None
 
     trusted: Annotated[bool, doc("whether base against base found no difference")]
     self_check: Annotated[Verdict | None, doc("base against base; null where nothing was timed")] = None

@@ -34,6 +34,9 @@ WARMUP_S = 2.0
 LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 4.0
 """Blocks are cheap beside the start of the processes: some more of short steps find a quiet moment of the machine."""
 
+LEAST_OF_ALL_S, MOST_OF_ALL_S = 2.0, 12.0
+"""Of a pair's blocks together, shared by the benchmarks that are still open."""
+
 QUIET = 0.1
 FEWEST_BLOCKS = 4
 """Of steps so long that more of them would take minutes; the interval over pairs tells how little they say."""
@@ -216,18 +219,32 @@ class PairRun:
     def _blocks(self, sides: list[_RoleSide], metric: Metric, calls: int) -> Blocks:
         blocks = Blocks(list(sides), metric, calls, self._coin.getrandbits(31))
         wanted = NUM_BLOCKS_SHORT if max(side.typical_s for side in sides) < SHORT_STEP_S else NUM_BLOCKS
+        least_s, most_s = blocks_span(len(self.names))
         begin = time.monotonic()
         while True:
             spent_s, num_blocks = time.monotonic() - begin, len(blocks.rows)
-            if num_blocks >= wanted and spent_s > LEAST_BLOCKS_S:
+            if num_blocks >= wanted and spent_s > least_s:
                 break
-            if num_blocks >= FEWEST_BLOCKS and spent_s > MOST_BLOCKS_S:
+            if num_blocks >= FEWEST_BLOCKS and spent_s > most_s:
                 break
             core = draw_core(self._coin) if len(blocks.rows) % BLOCKS_OF_A_CORE == 0 else None
             for side in sides:
                 side.core = core
             blocks.run()
         return blocks
+
+
+def blocks_span(num_benchmarks: int) -> tuple[Seconds, Seconds]:
+    """How long the blocks of one of so many benchmarks last in a pair, at least and at most.
+
+    The number of blocks that is wanted does not depend on it: of short steps they come first.
+
+    >>> blocks_span(1), blocks_span(5)
+    ((1.0, 4.0), (0.4, 2.4))
+    """
+    return min(LEAST_BLOCKS_S, LEAST_OF_ALL_S / num_benchmarks), min(
+        MOST_BLOCKS_S, MOST_OF_ALL_S / num_benchmarks
+    )
 
 
 def _roles(*, twice: bool) -> list[Role]:

@@ -14,7 +14,6 @@ from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
 from pyrometer.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.evidence.evidence import Evidence
-from pyrometer.guard.gate import Gate, GuardReport, Missed, Revision
 from pyrometer.guard.history.history import History
 from pyrometer.hardware.environment import Environment
 from pyrometer.memory.difference import MemoryDiff
@@ -119,32 +118,6 @@ class TuneDocument(TargetDocument, frozen=True, kw_only=True):
     def of(cls, tuning: Tuning) -> TuneDocument:
         """The document of a search."""
         return cls(**{name: getattr(tuning, name) for name in Tuning.__struct_fields__})
-
-
-class GuardDocument(TargetDocument, frozen=True, kw_only=True):
-    """`pyrometer guard check --json`: the fields of a report as they are."""
-
-    trusted: Annotated[bool, doc("whether base against base found no difference")]
-    self_check: Annotated[Verdict | None, doc("base against base; null where nothing was timed")] = None
-    gates: list[Gate] = []
-    elapsed_s: Seconds = 0.0
-    base: Revision | None = None
-    head: Revision | None = None
-    missed: Annotated[list[Missed], doc("benchmarks without a comparison, and why")] = []
-    num_pairs: Annotated[int, doc("pairs of fresh processes that were run")] = 0
-    interrupted: Annotated[bool, doc("whether it was ended before its time")] = False
-    notes: list[str] = []
-
-    @classmethod
-    def of(cls, report: GuardReport, environment: Environment) -> GuardDocument:
-        """The document of a job."""
-        own = {name: getattr(report, name) for name in GuardReport.__struct_fields__}
-        return cls(target=report.head.ref if report.head else "", environment=environment, **own)
-
-    @property
-    def report(self) -> GuardReport:
-        """What the job decided."""
-        return GuardReport(**{name: getattr(self, name) for name in GuardReport.__struct_fields__})
 
 
 class CheckDocument(EvidenceDocument, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyrometer.document import SCHEMA_VERSION
 from pyrometer.errors import InputError
+from pyrometer.guard.gate import GuardReport
 from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.record import from_dict
 from pyrometer.report.documents import (
@@ -19,7 +20,6 @@ from pyrometer.report.documents import (
     CompareDocument,
     CompileDocument,
     Document,
-    GuardDocument,
     GuardHistoryDocument,
     MatrixDocument,
     MemoryDocument,
@@ -37,9 +37,9 @@ DOCUMENTS: dict[str, type[Document]] = {
     "check": CheckDocument,
     "compare": CompareDocument,
     "compile": CompileDocument,
-    "guard": GuardDocument,
-    "guard-proof": GuardDocument,
-    "guard-record": GuardDocument,
+    "guard": GuardReport,
+    "guard-proof": GuardReport,
+    "guard-record": GuardReport,
     "guard-history": GuardHistoryDocument,
     "logs": LogAnalysis,
     "matrix": MatrixDocument,

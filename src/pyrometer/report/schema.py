@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from pyrometer.guard.gate import GuardReport
 from pyrometer.monitor.live.record import LiveDocument
 from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.report.documents import (
@@ -19,7 +20,6 @@ from pyrometer.report.documents import (
     CompileDocument,
     Document,
     EnvironmentDocument,
-    GuardDocument,
     GuardHistoryDocument,
     MatrixDocument,
     MemoryDocument,
@@ -43,7 +43,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "compare": CompareDocument,
     "compile": CompileDocument,
     "env": EnvironmentDocument,
-    "guard": GuardDocument,
+    "guard": GuardReport,
     "guard-history": GuardHistoryDocument,
     "memory": MemoryDocument,
     "memory-snapshot": SnapshotDocument,

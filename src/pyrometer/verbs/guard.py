@@ -8,9 +8,8 @@ from pyrometer.bench.stage import Progress
 from pyrometer.evidence.options import silent
 from pyrometer.guard.check import GuardOptions
 from pyrometer.guard.check import guard_check as check
-from pyrometer.hardware.environment import read_environment
+from pyrometer.guard.gate import GuardReport
 from pyrometer.quantity import Seconds
-from pyrometer.report.documents import GuardDocument
 
 
 def guard_check(
@@ -21,8 +20,8 @@ def guard_check(
     budget_s: Seconds | None = None,
     folder: str | Path = ".",
     progress: Progress = silent,
-) -> GuardDocument:
-    """Compare what is checked out with a base; `.gates` holds every benchmark and metric, `.report.exit_code()` the outcome.
+) -> GuardReport:
+    """Compare what is checked out with a base; `.gates` holds every benchmark and metric, `.exit_code()` the outcome.
 
     Args:
         base: branch, tag or commit.
@@ -36,4 +35,4 @@ def guard_check(
         InputError: no repository, no such commit, or an environment that does not build.
     """
     options = GuardOptions(base=base, head=head, select=select, budget_s=budget_s, progress=progress)
-    return GuardDocument.of(check(Path(folder), options), read_environment())
+    return check(Path(folder), options)

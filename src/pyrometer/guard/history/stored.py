@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pyrometer.errors import IncomparableError, InputError, StoreError
+from pyrometer.guard.gate import GuardReport
 from pyrometer.guard.history.history import History, history_of
 from pyrometer.guard.history.series import Recorded, chain
 from pyrometer.guard.revisions import GitError, git
-from pyrometer.guard.saving import KIND as CHECK
-from pyrometer.guard.saving import guard_report_of
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.fingerprint import Value, must_match
 from pyrometer.record import Record, doc, from_dict
@@ -19,6 +18,7 @@ from pyrometer.store.marks import with_accepted
 from pyrometer.store.run import Run
 from pyrometer.store.store import Store
 
+CHECK = "guard"
 RECORD = "guard-record"
 PROOF = "guard-proof"
 FEWEST_DIGITS = 4
@@ -65,7 +65,7 @@ def _loaded(store: Store, kind: str) -> Iterable[Run]:
     for summary in reversed(store.runs(kind=kind)):
         try:
             run = store.load(summary.id)
-            report = guard_report_of(run)
+            report = from_dict(GuardReport, run.document)
         except (InputError, StoreError):
             continue
         if report.base is not None and report.head is not None:
@@ -73,7 +73,7 @@ def _loaded(store: Store, kind: str) -> Iterable[Run]:
 
 
 def _recorded(run: Run) -> Recorded:
-    return Recorded(run.id, run.created_at, guard_report_of(run))
+    return Recorded(run.id, run.created_at, from_dict(GuardReport, run.document))
 
 
 def conditions(environment: Environment) -> dict[str, Value]:

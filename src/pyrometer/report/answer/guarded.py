@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from pyrometer.guard.gate import Gate
+from pyrometer.guard.gate import Gate, GuardReport
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
-from pyrometer.report.documents import GuardDocument
 from pyrometer.report.facts import guard as facts
 
 MOST_CAUSES = 4
 
 
-def of_document(document: GuardDocument) -> ShortAnswer:
+def of_document(report: GuardReport) -> ShortAnswer:
     """What is worse, better or undecided, with its change, and what explains it."""
-    report = document.report
     gates = facts.in_order(facts.worth_telling(report))
     causes = list(dict.fromkeys(facts.cause_text(cause) for gate in gates for cause in gate.why))
     alerts = facts.missed_lines(report) + list(report.notes) + causes[:MOST_CAUSES]
     alerts += [f"{len(causes) - MOST_CAUSES} more causes in --full"] if len(causes) > MOST_CAUSES else []
     return ShortAnswer(
-        document.target,
+        report.target,
         facts.headline(report),
         bound=facts.subtitle(report),
         alerts=alerts,

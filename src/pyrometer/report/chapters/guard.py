@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from pyrometer.guard.gate import GuardReport
 from pyrometer.report.chapters.chapter import Alerts, Answer, Chapter, Rows, Text, Told
 from pyrometer.report.chapters.surroundings import machine, provenance
-from pyrometer.report.documents import GuardDocument
 from pyrometer.report.facts import guard as of_guard
 
 
-def tell(document: GuardDocument) -> Told:
+def tell(report: GuardReport) -> Told:
     """Whether the head is worse than its base, by how much, and why."""
-    report = document.report
     answer = Answer(of_guard.headline(report), of_guard.subtitle(report), verdict=of_guard.verdict(report))
     how = (
         "Each ratio is head over base, from processes that ran in turns on this machine, with its interval. A time regresses where it is "
@@ -34,5 +33,5 @@ def tell(document: GuardDocument) -> Told:
     if report.gates:
         every = Rows(of_guard.gates_table(report.gates), "Every gate", f"Every gate ({len(report.gates)})")
         chapters.append(Chapter("gates", "Every gate", [every], label="Gates"))
-    chapters += machine(document.environment)
-    return Told(answer, chapters + provenance(document, document.environment))
+    chapters += machine(report.environment)
+    return Told(answer, chapters + provenance(report, report.environment))

@@ -144,7 +144,7 @@ def gates_table(gates: Iterable[Gate]) -> Table:
         for gate in in_order(gates)
     ]
     columns = ("benchmark", "metric", "outcome", "change", "base", "head", "limit")
-    return Table(columns, rows, words=frozenset({1, 2}))
+    return Table(columns, rows, words=frozenset({0, 1, 2}))
 
 
 def worth_telling(report: GuardReport) -> list[Gate]:
