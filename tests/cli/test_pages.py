@@ -63,6 +63,7 @@ def test_every_verb_that_makes_a_page_has_the_flag():
         "compile",
         "memory",
         "audit",
+        "scale",
         "show",
         "compare",
         "tune",

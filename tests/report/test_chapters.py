@@ -32,11 +32,22 @@ from pyrometer.report.documents import (
     Document,
     GuardHistoryDocument,
     RolloutDocument,
+    ScaleDocument,
 )
 from pyrometer.rollout.judging.judgement import Guard, MetricTest
 from pyrometer.rollout.state import Decision, Point
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.scaling.record import (
+    Basis,
+    CollectiveCall,
+    LinkFit,
+    Links,
+    ScaleCheck,
+    ScalePrediction,
+    Scaling,
+    Schedule,
+)
 from recorded import CHECKED, checked
 
 TEASER = "What to do first"
@@ -84,6 +95,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "logs": LogAnalysis(files=["calls.jsonl"], lines=3, num_requests=2, span_s=1.0, p50_s=0.01, p95_s=0.02, p99_s=0.02),
         "matrix": documents["matrix"],
         "rollout": rollout_document(),
+        "scale": scale_document(environment),
         "tune": documents["convolutions"],
         "memory": areas["memory"][0],
         "snapshot": areas["snapshot"][0],
@@ -109,6 +121,47 @@ def rollout_document() -> RolloutDocument:
     guard = Guard(guard="p99", said="P99 of latency is 90 ms", value=0.09, limit=0.03)
     return RolloutDocument(name="perception", old="v1", new="v2", state="rolled back", stage=2, stages=[0.01, 0.05, 1.0], share=0.0,
                            outcome="worse", reason="errors: worse", tests=[test], guards=[guard], decisions=[decision], course=points)  # fmt: skip
+
+
+def scale_document(environment: Environment) -> ScaleDocument:
+    """Two numbers of ranks, and a real run."""
+    schedule = Schedule(ranks=8, parallel="ddp", calls=[CollectiveCall(operation="all_reduce", bytes=1 << 20, at=0.5)], forward_ends=0.3,
+                        backward_ends=0.8, overlaps=True, wrapping_ratio=1.1, trained_bytes=1 << 20, state_bytes=1 << 22)  # fmt: skip
+    links = Links(backend="nccl", ranks_measured=2, inside=LinkFit(alpha_s=1e-6, beta_s=1e-11, error=0.1))
+    common = {
+        "step_s": 0.1,
+        "low_s": 0.09,
+        "high_s": 0.12,
+        "compute_s": 0.08,
+        "units_per_s": 4e3,
+        "peak_bytes": 1 << 30,
+    }
+    predictions = [
+        ScalePrediction(
+            ranks=8,
+            exposed_s=0.01,
+            straggler_s=0.0,
+            efficiency=0.95,
+            binds="compute",
+            cost_per_million=2.0,
+            **common,
+        ),
+        ScalePrediction(
+            ranks=64,
+            exposed_s=0.02,
+            straggler_s=0.01,
+            efficiency=0.7,
+            binds="communication",
+            cost_per_million=3.0,
+            **common,
+        ),
+    ]
+    check = ScaleCheck(ranks=2, predicted_s=0.1, low_s=0.09, high_s=0.11, measured_s=0.104, alone_s=0.08)
+    basis = Basis(parallel="ddp", unit="samples", units_per_step=64.0, links=links, schedules=[schedule])
+    scaling = Scaling(
+        basis=basis, predictions=predictions, assumptions=["All links are alike."], checks=[check]
+    )
+    return ScaleDocument.of("train.py:work", scaling, environment)
 
 
 def guard_report(environment: Environment) -> GuardReport:

@@ -78,8 +78,8 @@ def rules_for(kinds: Collection[str]) -> tuple[Rule, ...]:
 def needs_in_text(text: str) -> list[frozenset[str]]:
     """The kinds of evidence that each check of records in the text of a rule cannot do without.
 
-    >>> needs_in_text('@RULE.in_evidence("trace", "source")')
-    [frozenset({'trace', 'source'})]
+    >>> [sorted(kinds) for kinds in needs_in_text('@RULE.in_evidence("trace", "source")')]
+    [['source', 'trace']]
     """
     return [frozenset(re.findall(r'"(\w+)"', needs)) for needs in _NEEDS.findall(text)]
 

@@ -57,8 +57,8 @@ def told(stall: Stall) -> str:
 
     >>> missing = [Waiting(rank=2, place="/a/train.py:31", function="validate")]
     >>> waiting = [Waiting(rank=0, place="/a/train.py:40", operation="gloo:all_reduce", sequence=7)]
-    >>> told(Stall(after_s=80, silent_s=60, waiting=waiting, missing=missing))
-    'for 60 s rank 0 waits in all_reduce 7 (train.py:40) for rank 2, which is in validate (train.py:31)'
+    >>> told(Stall(after_s=80, silent_s=30, waiting=waiting, missing=missing))
+    'for 30.0 s rank 0 waits in all_reduce 7 (train.py:40) for rank 2, which is in validate (train.py:31)'
     """
     silent = format_seconds(stall.silent_s)
     late = " and ".join(f"rank {one.rank}, which {_stands(one)}" for one in stall.missing[:3])
