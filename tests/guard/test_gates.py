@@ -133,6 +133,12 @@ def test_a_time_has_its_ratio_its_interval_and_its_pairs():
     assert median.limit == pytest.approx(1.05)
 
 
+def test_an_interval_too_wide_for_a_number_is_none():
+    pairs = [sample(value) for value in (300.0, -300.0, 300.0, -300.0, 300.0)]
+    median = next(one for one in timed_gates({"b": pairs}, GuardSettings()) if one.metric == "median_s")
+    assert (median.outcome, median.ci_low, median.ci_high) == ("undecided", None, None)
+
+
 def test_base_against_base_that_differs_takes_the_trust_away():
     alike = {"b": [sample(again=value) for value in (0.001, -0.001, 0.002, 0.0, -0.002)]}
     apart = {"b": [sample(again=0.1 + value) for value in (0.001, -0.001, 0.002, 0.0, -0.002)]}

@@ -29,6 +29,9 @@ _COUNTERS = (
     "artifact_bytes",
     "peak_bytes",
 )
+_WIDEST = math.log(1e9)
+"""An interval that reaches farther says no more than none, and may be more than a float holds."""
+
 _TIME_WORDS: Mapping[GateOutcome, Outcome] = {
     "regressed": "slower", "improved": "faster", "unchanged": "same", "undecided": "undecided",
 }  # fmt: skip
@@ -59,7 +62,7 @@ def _gate(name: str, measure: Measure, samples: Sequence[Sample], judged: Judged
     base, head = (float(np.median([both[side] for both in figures])) for side in (0, 1))
     sign = -1.0 if measure.more_is_better else 1.0
     bounds = sorted((sign * judged.low, sign * judged.high))
-    bounded = math.isfinite(judged.low) and not measure.is_share
+    bounded = max(map(abs, bounds)) < _WIDEST and not measure.is_share
     is_time = measure.name == "median_s"
     return Gate(
         benchmark=name,
