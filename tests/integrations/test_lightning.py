@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch_points import points
 
+import pyrometer as pm
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::UserWarning:lightning.*", "ignore::FutureWarning:lightning.*"),
@@ -111,3 +113,21 @@ def test_a_place_that_cannot_be_written_does_not_end_the_training(
     assert str(tmp_path / "file") in caplog.text
     assert callback.document.run_id is None
     assert (tmp_path / "report.html").exists(), "what was seen is not lost"
+
+
+def test_a_training_is_monitored_and_not_changed(module_of, fit):
+    from pyrometer.integrations.lightning import MonitorCallback
+
+    module = module_of()
+    state = {name: value.clone() for name, value in module.state_dict().items()}
+    plain = list(fit(module))
+    module.load_state_dict(state)
+    module.losses.clear()
+    with pm.Monitor(folder="", tick_s=3600) as monitor:
+        assert fit(module, MonitorCallback(monitor, every=1)) == plain
+        monitor.flush()
+        tick = monitor.last(60)
+    assert tick.calls["step"].num_ended == 24
+    assert tick.gauges["training_loss"] == pytest.approx(plain[-1])
+    assert tick.gauges["training_gradient_norm"] > 0
+    assert 0 < tick.gauges["training_data_share"] < 1

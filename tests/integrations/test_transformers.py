@@ -126,3 +126,19 @@ def test_accelerate_is_observed_by_a_block(classifier, rows):
     script = seen.document.evidence.script
     assert (script.num_steps, script.steps_from) == (6, "optimizer steps"), "of two batches each"
     accelerator.end_training()
+
+
+def test_a_training_is_monitored_and_not_changed(classifier, trainer_of):
+    from pyrometer.integrations.transformers import MonitorCallback
+
+    state = {name: value.clone() for name, value in classifier.state_dict().items()}
+    plain = losses(trainer_of(classifier))
+    classifier.load_state_dict(state)
+    with pm.Monitor(folder="", tick_s=3600) as monitor:
+        assert losses(trainer_of(classifier, MonitorCallback(monitor))) == plain
+        monitor.flush()
+        tick = monitor.last(60)
+    assert tick.calls["step"].num_ended == 24
+    assert tick.gauges["training_loss"] == pytest.approx(plain[-1])
+    assert tick.gauges["training_gradient_norm"] > 0
+    assert 0 < tick.gauges["training_data_share"] < 1

@@ -11,6 +11,8 @@ from typing import Any
 
 from pyrometer.errors import InputError
 from pyrometer.integrations.steps import ObservedSteps
+from pyrometer.monitor.monitor import Monitor
+from pyrometer.monitor.training import TrainingWatch
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.verbs.documents import StoreChoice
 
@@ -64,6 +66,32 @@ class ObservedTraining(ObservedSteps):
             finally:
                 if self._page is not None and self.document is not None:
                     self.save(self._page)
+
+
+class MonitoredTraining:
+    """Watches a training by a monitor, from its begin to its end; another one begins anew.
+
+    Args:
+        monitor: a `pm.Monitor`, whose exports, detectors and alerts are those of the training.
+        settings: as `Monitor.training` takes them, such as `every` and `detection`.
+
+    Attributes:
+        watch: of the training that runs or ran last.
+    """
+
+    watch: TrainingWatch
+
+    def __init__(self, monitor: Monitor, **settings: Any) -> None:
+        self._monitor, self._settings = monitor, settings
+
+    def begin(self, optimizer: Any = None, scaler: Any = None) -> None:
+        """Watch from now on; the first batch is asked for."""
+        self.watch = self._monitor.training(optimizer, scaler=scaler, **self._settings)
+        self.watch.ask()
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self.watch.close()
 
 
 def missing(package: str, error: ModuleNotFoundError) -> InputError:

@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pyrometer.errors import InputError
 from pyrometer.monitor.collector import Clocks, Collector
@@ -43,6 +43,10 @@ from pyrometer.monitor.watching.wrapping import watched
 from pyrometer.monitor.windows import MINUTE_S
 from pyrometer.quantity import Seconds
 from pyrometer.settings import parse_switch
+
+if TYPE_CHECKING:
+    from pyrometer.monitor.detecting.listener import Detection
+    from pyrometer.monitor.training import TrainingWatch
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M")
@@ -186,6 +190,47 @@ class Monitor:
         """
         probe = None if self.disabled else self._probes.get(name) or self._probe(name, _itself, None)
         return Request(probe, trace_id, fields)
+
+    def training(
+        self,
+        optimizer: Any = None,
+        *,
+        scaler: Any = None,
+        name: str = "step",
+        every: int = 10,
+        detection: Detection | None = None,
+    ) -> TrainingWatch:
+        """Watch a training loop: `with monitor.training(optimizer) as training:`; in it `training.step(loss)` ends each step.
+
+        Args:
+            optimizer: whose gradients are looked at before its step.
+            scaler: of mixed precision, whose scale is told.
+            name: under which steps are told.
+            every: gradients and scale are looked at in one step of so many.
+            detection: judges the training; by default one of its own, which the monitor gets.
+        """
+        from pyrometer.monitor.detecting.listener import Detection  # its statistics take a second to import
+        from pyrometer.monitor.training import TrainingWatch
+
+        judge = detection or Detection()
+        if every < 1:
+            raise InputError(f"training: every: got {every}; legal is 1 or more")
+        if self.disabled:
+            return TrainingWatch(None, self._callbacks, judge)
+
+        def leave(training: TrainingWatch) -> None:
+            self._collector.signals.remove(training)
+            self._collector.listeners.remove(training)
+            if detection is None:
+                self._collector.listeners.remove(judge)
+
+        probe = self._probe(name, None, None)
+        made = TrainingWatch(
+            probe, self._callbacks, judge, optimizer=optimizer, scaler=scaler, every=every, leave=leave
+        )
+        self._collector.signals.append(made)
+        self._collector.listeners += [made] if detection is not None else [made, judge]
+        return made
 
     def counter(self, name: str, description: str = "", labels: Sequence[str] = ()) -> Counter:
         """Declare a counter of your own; again gives the same.

@@ -14,7 +14,7 @@ from pyrometer.monitor.alerting.routes import Route
 from pyrometer.monitor.detecting.listener import Notice
 from pyrometer.quantity import Seconds
 
-SEVERITIES = {"limit": Severity.CRITICAL, "error-rate": Severity.CRITICAL, "absence": Severity.CRITICAL}
+SEVERITIES = dict.fromkeys(("limit", "error-rate", "absence", "non-finite"), Severity.CRITICAL)
 """Of detectors; all others warn."""
 
 

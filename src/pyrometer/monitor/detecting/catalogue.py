@@ -9,13 +9,14 @@ from pyrometer.monitor.detecting import (
     error_rate,
     leak,
     limit,
+    numerics,
     output_shift,
     sigma,
     tail,
 )
 from pyrometer.monitor.detecting.detector import detector_names
 
-MODULES = (absence, adaptive, cusum, error_rate, leak, limit, output_shift, sigma, tail)
+MODULES = (absence, adaptive, cusum, error_rate, leak, limit, numerics, output_shift, sigma, tail)
 
 
 def names() -> list[str]:

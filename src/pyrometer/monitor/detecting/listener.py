@@ -12,6 +12,7 @@ from pyrometer.monitor.detecting.absence import Absence
 from pyrometer.monitor.detecting.alarm import Alarm, Change, State
 from pyrometer.monitor.detecting.error_rate import ErrorRate
 from pyrometer.monitor.detecting.leak import Leak
+from pyrometer.monitor.detecting.numerics import NonFinite
 from pyrometer.monitor.detecting.output_shift import OutputShift
 from pyrometer.monitor.detecting.watch import Guard, Noticed, Watch, latency_guards
 from pyrometer.monitor.tick import Calls, Event, Tick
@@ -84,8 +85,8 @@ class Detection:
     def samples(self, call: str, at_s: Seconds, latencies_s: Sequence[float], /) -> None:
         """Judge latencies of one function in their order."""
         if self._knows(call):
-            watch = self._watch(f"{call}.latency", lambda: latency_guards(self._limit_s))
-            self._look(watch, at_s, latencies_s)
+            self.watch(f"{call}.latency", lambda: latency_guards(self._limit_s))
+            self.look(f"{call}.latency", at_s, latencies_s)
 
     def tick(self, tick: Tick, /) -> Sequence[Event]:
         """Judge what is counted per second; returns the notices since the last tick as events."""
@@ -94,8 +95,8 @@ class Detection:
                 self._count(call, tick.at_s, calls)
         for series, most in self._leaks.items():
             if series in tick.gauges:
-                watch = self._watch(f"{series}.growth", partial(_leak_guards, most))
-                self._look(watch, tick.at_s, [tick.gauges[series]])
+                self.watch(f"{series}.growth", partial(_leak_guards, most))
+                self.look(f"{series}.growth", tick.at_s, [tick.gauges[series]])
         events, self._pending = self._pending, []
         return events
 
@@ -142,20 +143,30 @@ class Detection:
             change = alarm.take(reading)
             if change is not None:
                 self._tell(f"{call}.errors", Noticed("error-rate", change, ended + failed))
-        silence = self._watch(f"{call}.requests", lambda: [Guard("absence", Absence(), Alarm(recovery=1))])
-        self._look(silence, at_s, np.zeros(ended + failed))
-        if self._outputs and calls.numerics.values:
-            shift = self._watch(f"{call}.outputs", _output_guards)
-            self._look(shift, at_s, calls.numerics.values)
+        self.watch(f"{call}.requests", lambda: [Guard("absence", Absence(), Alarm(recovery=1))])
+        self.look(f"{call}.requests", at_s, np.zeros(ended + failed))
+        seen = calls.numerics
+        if seen.num_checked:
+            good = np.zeros(seen.num_checked)
+            good[: seen.num_nan + seen.num_infinite] = np.nan
+            self.watch(f"{call}.numerics", lambda: [Guard("non-finite", NonFinite(), Alarm())])
+            self.look(f"{call}.numerics", at_s, good)
+        if self._outputs and seen.values:
+            self.watch(f"{call}.outputs", _output_guards)
+            self.look(f"{call}.outputs", at_s, seen.values)
 
-    def _watch(self, signal: str, guards: Callable[[], list[Guard]]) -> Watch:
+    def watch(self, signal: str, guards: Callable[[], list[Guard]]) -> None:
+        """Judge a signal by these, unless it is judged already.
+
+        Before the first call of `infer`, with `infer.latency`, it sets others than the default ones.
+        """
         if signal not in self._watches:
             self._watches[signal] = Watch(signal, guards())
-        return self._watches[signal]
 
-    def _look(self, watch: Watch, at_s: Seconds, values: Sequence[float] | np.ndarray) -> None:
-        for noticed in watch.observe(at_s, np.asarray(values, np.float64)):
-            self._tell(watch.signal, noticed)
+    def look(self, signal: str, at_s: Seconds, values: Sequence[float] | np.ndarray) -> None:
+        """Judge values of a signal that is watched; on the monitor's thread."""
+        for noticed in self._watches[signal].observe(at_s, np.asarray(values, np.float64)):
+            self._tell(signal, noticed)
 
     def _tell(self, signal: str, noticed: Noticed) -> None:
         notice = Notice(signal, noticed)

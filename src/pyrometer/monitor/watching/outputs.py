@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pyrometer.monitor.tick import Numerics
+from pyrometer.monitor.watching.arriving import Arriving, is_capturing
 
 MOST_TENSORS = 4
 MOST_VALUES = 64
-MOST_PENDING = 64
 
 
 class Look(NamedTuple):
@@ -32,30 +31,20 @@ class OutputCheck:
     """Looks at outputs of one function; what lies on a device is asked for and read later."""
 
     def __init__(self) -> None:
-        self._looks: deque[Look] = deque(maxlen=MOST_PENDING * 16)
-        self._pending: deque[tuple[Any, Any]] = deque(maxlen=MOST_PENDING)
+        self._arriving: Arriving[None] = Arriving()
+        self.settle = self._arriving.settle
 
     def look(self, output: Any) -> None:
         """Check the floating tensors of an output; on a device this starts a kernel and waits for nothing."""
         torch = sys.modules.get("torch")
-        if torch is None or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
-            return  # a graph under capture would keep what we ask for
+        if torch is None or is_capturing(torch):
+            return
         for tensor in _tensors(output, torch):
-            found = _figures(tensor.detach(), torch)
-            if tensor.device.type == "cpu":
-                self._looks.append(_told(found.tolist()))
-            elif tensor.device.type == "cuda":
-                self._pending.append(_copying(found, torch))
-
-    def settle(self) -> None:
-        """Read what devices have finished; called by the monitor's thread."""
-        while self._pending and self._pending[0][1].query():
-            figures, _ = self._pending.popleft()
-            self._looks.append(_told(figures.tolist()))
+            self._arriving.put(_figures(tensor.detach(), torch), None, torch)
 
     def take(self) -> Numerics:
-        """What was seen since the last time."""
-        looks = [self._looks.popleft() for _ in range(len(self._looks))]
+        """What was seen since the last time, as far as devices have finished; called by the monitor's thread."""
+        looks = [_told(figures) for figures, _ in self._arriving.take()]
         if not looks:
             return Numerics()
         finite = [one for one in looks if not (one.has_nan or one.has_infinity)]
@@ -80,14 +69,6 @@ def _figures(tensor: Any, torch: Any) -> Any:
 def _told(figures: list[float]) -> Look:
     low, high, *values = figures
     return Look(low, high, values, math.isnan(low), math.isinf(low) or math.isinf(high))
-
-
-def _copying(figures: Any, torch: Any) -> tuple[Any, Any]:
-    host = torch.empty(figures.shape, dtype=figures.dtype, pin_memory=True)
-    host.copy_(figures, non_blocking=True)
-    done = torch.cuda.Event()
-    done.record()
-    return host, done
 
 
 def _tensors(output: Any, torch: Any) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import torch
 
+from pyrometer.quantity import Seconds
 from pyrometer.tuning.loop.checkpoints import CheckpointNote
 from pyrometer.tuning.loop.record import Adjustment, LogPoint, TrainingRun
 
@@ -19,11 +20,15 @@ class StepEnd:
         step: how many there were so far.
         epoch: from 0.
         batch_losses: of the step's batches, on the device.
+        step_s: how long it took the host.
+        data_s: how long it waited for the loader in it.
     """
 
     step: int
     epoch: int
     batch_losses: list[torch.Tensor]
+    step_s: Seconds = 0.0
+    data_s: Seconds = 0.0
 
     @property
     def loss(self) -> float:

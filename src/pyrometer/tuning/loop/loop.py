@@ -184,7 +184,7 @@ class TrainingLoop:
         self._progress.unread.append(losses)
         self._adjusting.after_step(self.step)
         if self._callbacks:
-            self._tell("on_step", StepEnd(self.step, self._batches.epoch, losses))
+            self._tell("on_step", StepEnd(self.step, self._batches.epoch, losses, *self._times.last))
             self._tell_adjustments()
         reason = self._log() if self.step % self._log_every == 0 else None
         if self._evaluate_every is not None and self.step % self._evaluate_every == 0:

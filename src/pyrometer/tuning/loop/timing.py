@@ -40,6 +40,7 @@ class StepTimes:
         self._host: dict[str, Seconds] = {}
         self._last: Any = None
         self._began_ns = 0
+        self._last_s: Seconds = 0.0
 
     def begin(self) -> None:
         """A step begins."""
@@ -54,6 +55,11 @@ class StepTimes:
         if self._spans is not None:
             self._last = self._clock.mark()
 
+    @property
+    def last(self) -> tuple[Seconds, Seconds]:
+        """How long the last step took the host, and how long it waited for the loader."""
+        return self._last_s, self._host["data"]
+
     def mark(self, phase: str) -> None:
         """A phase ends that began where the one before ended."""
         if self._spans is not None:
@@ -64,6 +70,7 @@ class StepTimes:
     def end(self) -> None:
         """The step has ended, as the host sees it."""
         step_s = (time.perf_counter_ns() - self._began_ns) * 1e-9
+        self._last_s = step_s
         self.total_s += step_s
         self.num_steps += 1
         self.recent.append(step_s)
