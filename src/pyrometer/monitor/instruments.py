@@ -5,7 +5,6 @@ What is recorded is one append to a bounded queue, and is added up on the monito
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections import deque
@@ -157,11 +156,7 @@ class Gauge(Instrument[float]):
 
     def set(self, value: float, *labels: object) -> None:
         """The value from now on."""
-        value = float(value)
-        if math.isfinite(value):
-            self._put(value, labels)
-        else:
-            self._refuse(f"got {value}; legal is a finite number")
+        self._put(float(value), labels)
 
     def take(self) -> dict[str, float]:
         """The last values."""
