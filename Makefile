@@ -18,7 +18,7 @@ ONCE_MORE = $(1) || { test $$? -eq 1 && $(1) $(ALONE) --maxfail 1 --last-failed 
 
 BASE   ?= $(shell git describe --tags --abbrev=0 2>/dev/null || git merge-base HEAD main 2>/dev/null || echo HEAD)
 
-.PHONY: install native demo demo-canary guard test test-slow test-exhaustive recordings lint format docs docs-site web web-check clean
+.PHONY: install native demo demo-canary demo-monitor guard test test-slow test-exhaustive recordings lint format docs docs-site web web-check clean
 
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -39,6 +39,10 @@ demo: $(STAMP)
 # A worse version of a served model is taken back before it answers a quarter of the requests, and why.
 demo-canary: $(STAMP)
 	$(BIN)/python examples/canary.py
+
+# Three robots under watch, and three faults: each is seen, explained and answered.
+demo-monitor: $(STAMP)
+	$(BIN)/python examples/robot_fleet.py
 
 # What walks through all objects of a process, again and again: there are a third where other tests are not collected. Who holds a
 # tensor is asked of each of them, against a clock.
