@@ -53,7 +53,7 @@ def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(
     assert document["final"]["outcome"] == "faster"
     assert ended.returncode == 0
     recipe = load_recipe(folder / "model-deep.recipe.toml")
-    assert recipe.proof.num_processes == 4
+    assert 2 <= recipe.proof.num_processes <= 4  # fewer where other work takes the time
     assert recipe.proof.ci_high < 1
 
     resumed = json.loads(call(folder, "tune", "model.py:deep", "--resume", "--json", *QUICK).stdout)
