@@ -3,7 +3,9 @@
 The usual wrapper is what guides show: a Prometheus counter and histogram, percentiles of a deque, a line of JSON for each call.
 Costs are processor time per call: of the calling thread, and of the whole process, the monitor's thread with it.
 
-    python benchmarks/monitor.py [--calls 1000000] [--many 10000000]
+    python benchmarks/monitor.py [--calls 1000000] [--many 10000000] [--flood SECONDS]
+
+`--many 100000000` takes a minute or two, and `--flood 60` a minute: a hundred thousand calls a second from eight threads.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import json
 import logging
 import statistics
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -121,6 +124,69 @@ def flat_memory(watched: Function, calls: int) -> None:
     print(f"memory after {calls // 10:,} calls {sizes[0]:.1f} MiB, after {calls:,} {sizes[1]:.1f} MiB")
 
 
+def flood(monitor: pm.Monitor, seconds: float, num_threads: int = 8, per_second: int = 100_000) -> None:
+    """So many calls a second from several threads: the slowest burst of a hundred calls, and whether each call is counted once."""
+    watched = monitor.watch(work, name="flood")
+    slowest = [0.0] * num_threads
+    made = [0] * num_threads
+
+    def call(place: int) -> None:
+        began = time.perf_counter()
+        due = int(per_second * seconds / num_threads)
+        while made[place] < due:
+            start = time.thread_time()
+            for number in range(100):
+                watched(number)
+            slowest[place] = max(slowest[place], time.thread_time() - start)
+            made[place] += 100
+            ahead = made[place] / per_second * num_threads - (time.perf_counter() - began)
+            if ahead > 0:
+                time.sleep(ahead)
+
+    threads = [threading.Thread(target=call, args=(place,)) for place in range(num_threads)]
+    start, process = time.perf_counter(), time.process_time()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - start
+    spent = (time.process_time() - process) / took
+    monitor.flush()
+    seen = monitor.last(3600).calls["flood"]
+    kept = seen.latency_s.count
+    print(
+        f"{sum(made):,} calls of {num_threads} threads in {took:.0f} s: {seen.num_ended:,} counted, {kept:,} latencies kept, "
+        f"{seen.num_dropped:,} dropped, none lost: {seen.num_ended == sum(made) == kept + seen.num_dropped}; "
+        f"{spent:.0%} of a core, slowest hundred calls {max(slowest) * 1e3:.1f} ms of processor time"
+    )
+
+
+def training_step(monitor: pm.Monitor, steps: int = 2000) -> None:
+    """What watching adds to a step of a tiny net on the calling thread: loss each time, the norm in one step of ten."""
+    net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+    batch = torch.randn(16, 64)
+
+    def per_step_s(training: Any) -> float:
+        begun = time.thread_time()
+        for x in [batch] * steps if training is None else training.batches([batch] * steps):
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if training is not None:
+                training.step(loss)
+        return (time.thread_time() - begun) / steps
+
+    rounds = []
+    for _ in range(ROUNDS):
+        bare = per_step_s(None)
+        with monitor.training(optimizer) as training:
+            rounds.append((per_step_s(training) - bare, bare))
+    added, bare = (statistics.median(column) * 1e6 for column in zip(*rounds, strict=True))
+    print(f"training: {added:.1f} µs added to a step of {bare:.0f} µs")
+
+
 def idle_share(seconds: float = 10.0) -> None:
     """Processor time of a process that waits, while the monitor ticks."""
     process = time.process_time()
@@ -165,6 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--many", type=int, default=10_000_000)
+    parser.add_argument("--flood", type=float, default=5.0, metavar="SECONDS")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -174,6 +241,8 @@ def main() -> None:
             output_check()
             idle_share()
             scrape(monitor)
+            training_step(monitor)
+            flood(monitor, chosen.flood)
             flat_memory(monitor.watch(work, name="many"), chosen.many)
             print(f"dropped samples {monitor.snapshot()['dropped_samples']}")
         finally:

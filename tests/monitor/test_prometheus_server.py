@@ -91,10 +91,14 @@ def prometheus(tmp_path, alertmanager, make):
     )
     port = free_port()
     argv = [program, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
-    service = Service(argv, tmp_path).start(
-        lambda: get_json(f"http://127.0.0.1:{port}/api/v1/status/runtimeinfo")
-    )
-    yield monitor, f"http://127.0.0.1:{port}/api/v1"
+    service = Service(argv, tmp_path)
+    api = f"http://127.0.0.1:{port}/api/v1"
+
+    def begin():
+        service.start(lambda: get_json(f"{api}/status/runtimeinfo"))
+
+    begin()
+    yield monitor, api, service.stop, begin
     service.stop()
 
 
@@ -105,7 +109,7 @@ def asked(api, query):
 
 
 def test_an_alarm_fires_and_resolves(prometheus, hook):
-    monitor, api = prometheus
+    monitor, api, *_ = prometheus
     detector = Alarming()
     monitor.add(detector)
     watched = monitor.watch(name="infer")(lambda: None)
@@ -121,12 +125,17 @@ def test_an_alarm_fires_and_resolves(prometheus, hook):
 
 
 def test_prometheus_that_ends_and_begins_is_no_matter(prometheus):
-    monitor, api = prometheus
+    monitor, api, end, begin = prometheus
     watched = monitor.watch(name="infer")(lambda: 7)
     assert watched() == 7
     until(lambda: asked(api, "pyrometer_requests_total") == 1, "a scrape")
     before = monitor._collector.fault_count.value()
+    end()
+    with pytest.raises(OSError, match="refused"):
+        get_json(f"{api}/status/runtimeinfo")
     for _ in range(100):
         watched()
+    assert monitor.flush(30)
+    begin()
     until(lambda: asked(api, "pyrometer_requests_total") == 101, "the next scrape")
     assert monitor._collector.fault_count.value() == before

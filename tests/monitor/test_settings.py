@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pyrometer.errors import InputError
@@ -47,3 +49,9 @@ def test_what_cannot_be_is_refused(tmp_path, text, said):
 def test_what_is_given_in_code_is_checked_too(tmp_path, given):
     with pytest.raises(InputError):
         load_monitor_settings(tmp_path, **given)
+
+
+def test_the_page_of_settings_names_every_key():
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    table = page.partition("## The monitor")[2].partition("\n## ")[0]
+    assert [key for key in MonitorSettings.__struct_fields__ if f"`{key}`" not in table] == []

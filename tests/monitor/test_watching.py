@@ -8,6 +8,7 @@ import threading
 
 import pytest
 import torch
+from services import until
 
 import pyrometer as pm
 
@@ -256,3 +257,69 @@ def test_disabled_is_nothing_at_all(make, monkeypatch):
 
 def test_what_is_watched_is_public():
     assert pm.Monitor.__module__ == "pyrometer.monitor.monitor"
+
+
+def test_a_request_is_an_outermost_watched_call(make):
+    monitor = make(sample_every=1)
+    inner = monitor.watch(name="inner")(lambda: 1)
+    outer = monitor.watch(name="outer")(lambda: inner() + inner())
+    for _ in range(5):
+        outer()
+    with monitor.request("block"):
+        inner()
+    assert monitor.snapshot()["requests"] == 6
+    monitor.flush()
+    assert monitor.snapshot()["requests"] == 6
+    calls = monitor.last(60).calls
+    assert {name: one.num_ended for name, one in calls.items()} == {"inner": 11, "outer": 5, "block": 1}
+    inner()
+    assert monitor.snapshot()["requests"] == 18  # it can be called from outside: each call of it is a request
+
+
+def test_what_is_awaited_within_a_watched_coroutine_is_a_part_and_a_task_is_not(make):
+    monitor = make(sample_every=1)
+
+    @monitor.watch
+    async def step():
+        await asyncio.sleep(0)
+
+    @monitor.watch
+    async def plan():
+        await step()
+
+    @monitor.watch
+    async def background():
+        await asyncio.sleep(0)
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(plan())
+            group.create_task(background())
+
+    asyncio.run(main())
+    assert monitor.snapshot()["requests"] == 2
+
+
+def test_a_generator_is_not_around_what_its_reader_calls(make):
+    monitor = make(sample_every=1)
+    detect = monitor.watch(name="detect")(lambda frame: frame)
+    frames = monitor.watch(name="frames")(lambda: iter(()))
+
+    @monitor.watch
+    def camera():
+        yield from (1, 2)
+
+    for frame in camera():
+        detect(frame)
+    frames()
+    assert monitor.snapshot()["requests"] == 4
+
+
+def test_an_idle_monitor_dozes_and_a_call_that_is_looked_at_wakes_it(make):
+    monitor = make(sample_every=1)
+    watched = monitor.watch(name="infer")(lambda: 7)
+    watched()
+    until(lambda: not monitor._collector._is_awake, "the doze")
+    watched()
+    assert monitor._collector._is_awake
+    until(lambda: not monitor._probes["infer"].intake.ring, "a drain")

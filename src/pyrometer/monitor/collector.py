@@ -1,5 +1,6 @@
 """The monitor's own thread: every tenth of a second it takes what calls put down, every second it makes a tick of it.
 
+Where nothing is called for two seconds it wakes for ticks alone, until a call that is looked at wakes it.
 A fault on the way is counted and the thread goes on; it is started by the first call, and anew by the first call in a forked child.
 """
 
@@ -23,6 +24,9 @@ from pyrometer.quantity import Seconds
 
 T = TypeVar("T")
 DRAIN_S = 0.1
+DOZE_S = 1.0
+DOZE_AFTER = 20
+"""Drains in a row that found nothing."""
 MOST_TOLD = 5
 """Faults that the log tells; later ones are only counted."""
 _LOGGER = logging.getLogger("pyrometer")
@@ -67,7 +71,8 @@ class Collector:
         self._begin = threading.Lock()
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self.is_running = False
+        self.is_running = self._is_awake = False
+        self._num_empty = 0
         self._sequence = 0
         self._growth = {True: Growth(from_zero=from_zero), False: Growth()}
         self._gauges: dict[str, float] = {}
@@ -76,10 +81,13 @@ class Collector:
         self._last_s = self._clocks.steady()
 
     def ensure_running(self) -> None:
-        """Start the thread unless it runs; cheap when it does."""
-        if self.is_running or self._ended:
+        """Start the thread unless it runs, and wake it where it dozes; cheap when it is awake."""
+        if self._is_awake or self._ended:
             return
         with self._begin:
+            self._num_empty, self._is_awake = 0, True
+            if self.is_running:
+                self.wake()
             if not self.is_running:
                 self._last_s = self._clocks.steady()
                 thread = threading.Thread(target=self._run, name="pyrometer-monitor", daemon=True)
@@ -144,7 +152,8 @@ class Collector:
     def _run(self) -> None:
         next_s = self._clocks.steady() + self._tick_s
         while not self._ended:
-            wait_s = max(min(DRAIN_S, next_s - self._clocks.steady()), 0.0)
+            longest_s = DRAIN_S if self._is_awake else DOZE_S
+            wait_s = max(min(longest_s, next_s - self._clocks.steady()), 0.0)
             with contextlib.suppress(queue.Empty):
                 self._wake.get(timeout=wait_s)
             try:
@@ -158,6 +167,8 @@ class Collector:
 
     def _drain(self) -> list[tuple[str, Sequence[float]]]:
         taken = [(name, one.drain()) for name, one in list(self.open.items())]
+        self._num_empty = 0 if any(fresh for _, fresh in taken) else self._num_empty + 1
+        self._is_awake = self.is_running and self._num_empty < DOZE_AFTER
         return [(name, fresh) for name, fresh in taken if fresh] if self.listeners else []
 
     def _tell_samples(self, taken: list[tuple[str, Sequence[float]]], at_s: Seconds) -> None:

@@ -29,7 +29,7 @@ from pyrometer.monitor.collector import Clocks, Collector
 from pyrometer.monitor.export.metrics import METRICS, Metric
 from pyrometer.monitor.export.outlet import Sink
 from pyrometer.monitor.exporting import Exports
-from pyrometer.monitor.instruments import Counter, Gauge, HistogramInstrument, Instrument
+from pyrometer.monitor.instruments import Counter, Gauge, HistogramInstrument, Instrument, split_series
 from pyrometer.monitor.opening import OpenCalls
 from pyrometer.monitor.settings import load_monitor_settings
 from pyrometer.monitor.signals.signal import Signal
@@ -283,22 +283,38 @@ class Monitor:
         return Tick(span_s=0.0) if self.disabled else self._exports.windows.last(span_s)
 
     def snapshot(self) -> dict[str, Any]:
-        """How it stands: counts since the start; quantiles of the last minute, None without calls; what is alarming."""
+        """How it stands: counts since the start; quantiles of the last minute, None without calls; what is alarming.
+
+        A request is an outermost watched call. Functions whose calls ran within another watched call each time that one was looked at are
+        parts of requests, and count under their own names alone.
+        """
         if self.disabled:
             return _snapshot(Calls(), 0, 0, 0, [])
-        open_calls = self._collector.so_far()
+        parts = {name for name, probe in list(self._probes.items()) if probe.is_part}
+        open_calls = [one for name, one in self._collector.so_far().items() if name not in parts]
         minute = self._exports.windows.last(MINUTE_S)
-        recent = merge_calls([*minute.calls.values(), *open_calls.values(), Calls()])
-        flying = sum(one.in_flight for one in open_calls.values())
-        totals = self._exports.totals.now()
-        so_far = merge_calls([*open_calls.values(), Calls()])
+        recent = [one for name, one in minute.calls.items() if name not in parts]
+        now = merge_calls([*open_calls, Calls()])
+        counters = self._exports.totals.now().counters
+
+        def counted(metric: str) -> int:
+            of = [split_series(series) for series in counters]
+            values = zip(of, counters.values(), strict=True)
+            return int(
+                sum(
+                    value
+                    for (name, labels), value in values
+                    if name == metric and labels.get("call") not in parts
+                )
+            )
+
         return _snapshot(
-            recent,
-            int(_sum_of(totals.counters, "requests")) + so_far.num_ended + so_far.num_failed,
-            int(_sum_of(totals.counters, "request_errors")) + so_far.num_failed,
-            int(_sum_of(totals.counters, "samples_dropped")) + so_far.num_dropped,
+            merge_calls([*recent, now]),
+            counted("requests") + now.num_ended + now.num_failed,
+            counted("request_errors") + now.num_failed,
+            counted("samples_dropped") + now.num_dropped,
             self._collector.alarms(),
-        ) | {"in_flight": flying}
+        ) | {"in_flight": sum(one.in_flight for one in open_calls)}
 
     def flush(self, timeout_s: Seconds = 5.0) -> bool:
         """End the open second now, and wait until it is written everywhere; False where that takes too long."""
@@ -405,10 +421,6 @@ class Monitor:
 
 def _itself(units: Any) -> float:
     return float(units)
-
-
-def _sum_of(counters: Mapping[str, float], metric: str) -> float:
-    return sum(value for series, value in counters.items() if series.partition("{")[0] == metric)
 
 
 def _snapshot(recent: Calls, requests: int, errors: int, dropped: int, alarms: list[str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from pyrometer.monitor.instruments import series_name
 from pyrometer.monitor.signals.signal import Reading
 from pyrometer.monitor.tick import Event, Tick
 from pyrometer.monitor.watching.arriving import Arriving, is_capturing
+from pyrometer.monitor.watching.nesting import INSIDE
 from pyrometer.monitor.watching.probe import Callbacks, Probe
 from pyrometer.quantity import Seconds
 
@@ -65,6 +66,7 @@ class TrainingWatch:
         self._figures: dict[str, list[float]] = {}
         self._bad: dict[str, int] = {}
         self._num_steps = 0
+        self._was_inside = False
         self._norm: Any = None
         self._began_ns: int | None = None
         self._asked_ns = self._waited_ns = 0
@@ -140,9 +142,11 @@ class TrainingWatch:
         """Tell a figure of the present step: `loss`, `gradient_norm` or `loss_scale`; a tensor or a number."""
         torch = sys.modules["torch"]
         if isinstance(value, (int, float)):
-            value = torch.tensor(float(value), dtype=torch.float64)
-        if type(value.detach()) is torch.Tensor and not is_capturing(torch):  # sharded ones would communicate
-            self._arriving.put(value.detach().to(torch.float64).mean().reshape(1), figure, torch)
+            self._arriving.put_there([float(value)], figure)
+            return
+        value = value.detach()
+        if type(value) is torch.Tensor and not is_capturing(torch):  # sharded ones would communicate
+            self._arriving.put((value if value.numel() == 1 else value.mean()).reshape(1), figure, torch)
 
     def close(self) -> None:
         """Watch no longer; what was told of the last steps still comes with the next tick."""
@@ -188,12 +192,15 @@ class TrainingWatch:
         return ()
 
     def __enter__(self) -> TrainingWatch:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._was_inside = INSIDE.get()
+        INSIDE.set(self._probe is not None)  # watched calls in it are parts of steps
         self._last_ns = perf_counter_ns()
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
+        INSIDE.set(self._was_inside)
         if error is not None and self._probe is not None:
             self._probe.intake.started.up()
             self._probe.fail(error, perf_counter_ns() - (self._began_ns or self._last_ns), ())
@@ -215,9 +222,11 @@ class TrainingWatch:
             self.tell("loss", loss)
         if norm is not None:
             self.tell("gradient_norm", norm)
-        if self._scaler is not None and self._scaler.is_enabled() and self._num_steps % self._every == 0:
-            one = sys.modules["torch"].ones((), device=getattr(loss, "device", None))
-            self.tell("loss_scale", self._scaler.scale(one))  # `get_scale` would wait for the device
+        device = getattr(norm if getattr(loss, "device", None) is None else loss, "device", None)
+        scaled = self._scaler is not None and self._scaler.is_enabled() and self._num_steps % self._every == 0
+        if scaled and device is not None:  # of the host, a scale of the device would not have arrived yet
+            # `get_scale` would wait for the device.
+            self.tell("loss_scale", self._scaler.scale(sys.modules["torch"].ones((), device=device)))
         self._num_steps += 1
 
 

@@ -328,3 +328,13 @@ def wait_for(url, log):
         else:
             return
     pytest.fail(log.read_text())
+
+
+def test_what_ends_at_once_is_told_where_nothing_is_waited_for(receiver):
+    settings = DeskSettings(wait_s=0, cool_down_s=0)
+    alerts = Alerts([Webhook(receiver.url)], {"model": "m"}, settings=settings, clock=lambda: 2.0)
+    alerts(change())
+    alerts(change(firing=False))
+    alerts.close()
+    assert [len(body["firing"]) for _, body in receiver.bodies] == [1, 0]
+    assert [len(body["resolved"]) for _, body in receiver.bodies] == [0, 1]

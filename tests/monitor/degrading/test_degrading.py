@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 
 import pytest
+from services import RedisServer
 
 from pyrometer.errors import InputError
 from pyrometer.monitor.degrading.breaker import CircuitBreaker
@@ -165,30 +167,37 @@ def test_few_batches_say_nothing():
     assert probes.effects()[0].ratio is None
 
 
-class Stream:
-    """What a client of Redis keeps."""
+def test_other_processes_read_what_was_published_and_an_outage_is_counted(tmp_path):
+    server = RedisServer(tmp_path).begin()
+    try:
+        events = RedisEvents(server.url, Source(model="m"))
+        events.publish(Event(at_s=1.0, event="degraded", fields={"after": "eager"}))
+        with contextlib.closing(RedisEvents(server.url, Source())) as follower:
+            ((entry, source, event),) = follower.read()
+        assert (source.model, event.event, event.fields) == ("m", "degraded", {"after": "eager"})
+        assert events.read(entry) == []
+        server.stop()
+        events.publish(Event(at_s=2.0, event="recovered"))
+        assert events.num_failed == 1
+        server.begin()
+        events.publish(Event(at_s=3.0, event="degraded"))
+        assert [event.at_s for _, _, event in events.read()] == [3.0]  # the first was lost with the server
+        assert events.num_failed == 1
+        events.close()
+    finally:
+        server.stop()
 
-    def __init__(self):
-        self.entries, self.is_down = [], False
 
-    def xadd(self, _stream, content, **bounds):
-        if self.is_down:
-            raise ConnectionError("down")
-        self.entries.append(
-            (f"{len(self.entries)}-0".encode(), {key.encode(): value for key, value in content.items()})
-        )
-        assert bounds == {"maxlen": 1000, "approximate": True}
-
-    def xrange(self, _stream, **_range):
-        return self.entries
-
-
-def test_other_processes_read_what_was_published_and_an_outage_is_counted():
-    stream = Stream()
-    events = RedisEvents("redis://localhost", Source(model="m"), client=stream)
-    events.publish(Event(at_s=1.0, event="degraded", fields={"after": "eager"}))
-    stream.is_down = True
-    events.publish(Event(at_s=2.0, event="recovered"))
-    assert events.num_failed == 1
-    ((_, source, event),) = events.read()
-    assert (source.model, event.fields) == ("m", {"after": "eager"})
+def test_a_ladder_moves_while_redis_is_away(tmp_path):
+    server = RedisServer(tmp_path).begin()
+    events = RedisEvents(server.url, Source(model="m"))
+    server.stop()
+    done, alarms = [], list(ON)
+    quick = Policy(rungs=[Rung(name="tuned"), Rung(name="eager", action="eager")], down_s=0, up_s=1)
+    degradation = Degradation(quick, {"eager": done.append}, lambda: alarms, events.publish)
+    degradation.tick(Tick(at_s=1.0))
+    alarms.clear()
+    degradation.tick(Tick(at_s=2.0))
+    degradation.tick(Tick(at_s=4.0))
+    assert (done, events.num_failed, degradation.faults) == ([True, False], 2, [])
+    events.close()

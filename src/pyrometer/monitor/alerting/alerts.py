@@ -49,22 +49,25 @@ class Alerts:
 
     def __call__(self, notice: Notice) -> None:
         """Take a notice in; what it leads to is sent from another thread."""
-        alert = self._alert(notice)
+        alert, now_s = self._alert(notice), self._clock()
         with self._lock:
             if notice.change.firing:
-                self._desk.fire(alert, self._clock())
+                self._desk.fire(alert, now_s)
             else:
-                self._desk.end(alert, self._clock())
-        self._courier.start()
+                self._desk.end(alert, now_s)
+            self._decide(now_s)  # at once: with a wait of zero what ends soon is told, too
+        self._courier.wake()
 
     def work(self) -> None:
         """Send what is due; the thread does it every second."""
         now_s = self._clock()
         with self._lock:
-            notices = self._desk.notices(now_s)
-        for notice in notices:
-            self._delivery.put(notice)
+            self._decide(now_s)
         self._delivery.send_due(now_s)
+
+    def _decide(self, now_s: Seconds) -> None:
+        for notice in self._desk.notices(now_s):
+            self._delivery.put(notice)
 
     def stats(self) -> dict[str, Any]:
         """How delivery stands, per route; failures are counted here and nowhere told."""

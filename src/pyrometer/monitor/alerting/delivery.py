@@ -109,22 +109,26 @@ class Delivery:
 
 
 class Courier:
-    """A thread that calls `work` about every second until it is ended; what it raises is counted."""
+    """A thread that calls `work` when it is woken, and about every second, until it is ended; what it raises is counted."""
 
     def __init__(self, work: Callable[[], None], every_s: Seconds = 1.0) -> None:
         self._work, self._every_s = work, every_s
-        self._ended = threading.Event()
+        self._woken = threading.Event()
+        self._is_ended = False
         self._thread: threading.Thread | None = None
         self.faults = 0
 
-    def start(self) -> None:
-        """Begin; a thread that did not survive a fork is begun anew."""
+    def wake(self) -> None:
+        """Work now: what ends before anybody looked would never be told. A thread that did not survive a fork is begun anew."""
+        self._woken.set()
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="pyrometer-alerts", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
-        while not self._ended.wait(self._every_s):
+        while not self._is_ended:
+            self._woken.wait(self._every_s)
+            self._woken.clear()
             self._once()
 
     def _once(self) -> None:
@@ -135,7 +139,8 @@ class Courier:
 
     def close(self, timeout_s: Seconds = 2.0) -> None:
         """Work once more, and end."""
-        self._ended.set()
+        self._is_ended = True
+        self._woken.set()
         if self._thread is not None:
             self._thread.join(timeout_s)
         self._once()

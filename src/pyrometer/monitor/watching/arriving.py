@@ -19,13 +19,17 @@ class Arriving(Generic[T]):
     def put(self, figures: Any, what: T, torch: Any) -> None:
         """Ask for the values of a tensor; on CUDA this starts a copy. What lies on other devices is left out."""
         if figures.device.type == "cpu":
-            self._there.append((figures.tolist(), what))
+            self.put_there(figures.tolist(), what)
         elif figures.device.type == "cuda":
             host = torch.empty(figures.shape, dtype=figures.dtype, pin_memory=True)
             host.copy_(figures, non_blocking=True)
             done = torch.cuda.Event()
             done.record()
             self._pending.append((host, done, what))
+
+    def put_there(self, figures: list[float], what: T) -> None:
+        """Values that need no way."""
+        self._there.append((figures, what))
 
     def settle(self) -> None:
         """Read what devices have finished; called by one thread."""

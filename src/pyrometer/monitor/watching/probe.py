@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pyrometer.monitor.tick import Event
 from pyrometer.monitor.watching.device import DeviceTimer
 from pyrometer.monitor.watching.intake import EventQueue, Failure, Intake, shape_of
+from pyrometer.monitor.watching.nesting import is_nested
 from pyrometer.monitor.watching.outputs import OutputCheck
 
 CHECK_EVERY_NS = 100_000_000
@@ -46,12 +47,20 @@ class Probe:
         self._on_device = on_device
         self._check_outputs = check_outputs
         self._next_check_ns = 0
+        self.is_part: bool | None = None
+        """Whether all of its calls that were looked at ran within another watched call; None before there are any."""
         intake.has_units = units is not None
 
-    def before(self) -> Any:
-        """A sampled call is about to begin; what it returns goes to `after`."""
+    def before(self, num_own: int = 1) -> Any:
+        """A sampled call is about to begin; what it returns goes to `after`.
+
+        Args:
+            num_own: stand-ins of this call on the stack.
+        """
         try:
             self._callbacks.ensure_running()
+            if self.is_part is not False:
+                self.is_part = is_nested(num_own)
             return self.device.begin() if self._on_device else None
         except Exception as error:  # noqa: BLE001 - the user's call goes on whatever we cannot do
             self._callbacks.fault(error)

@@ -6,6 +6,7 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 
+from pyrometer.monitor.watching.nesting import INSIDE
 from pyrometer.monitor.watching.probe import Probe
 
 
@@ -19,7 +20,7 @@ class Request:
         fields: what else is to be kept with the sampled ones.
     """
 
-    __slots__ = ("_is_sample", "_probe", "_started", "fields", "shape", "trace_id", "units")
+    __slots__ = ("_is_sample", "_probe", "_started", "_was_inside", "fields", "shape", "trace_id", "units")
 
     def __init__(self, probe: Probe | None, trace_id: str, fields: dict[str, Any]) -> None:
         self.units = 1.0
@@ -27,7 +28,7 @@ class Request:
         self.shape = ""
         self.fields = fields
         self._probe = probe
-        self._is_sample = False
+        self._is_sample = self._was_inside = False
         self._started = 0
 
     def __enter__(self) -> Request:  # noqa: PYI034 - typing.Self needs Python 3.11
@@ -35,7 +36,9 @@ class Request:
             intake = self._probe.intake
             self._is_sample = not intake.started.up() & intake.mask
             if self._is_sample:
-                self._probe.before()
+                self._probe.before(num_own=0)
+            self._was_inside = INSIDE.get()
+            INSIDE.set(True)
         self._started = perf_counter_ns()
         return self
 
@@ -45,6 +48,7 @@ class Request:
         took = perf_counter_ns() - self._started
         if self._probe is None:
             return
+        INSIDE.set(self._was_inside)
         if error is not None:
             self._probe.fail(error, took, ())
             return
