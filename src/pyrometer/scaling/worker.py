@@ -9,6 +9,8 @@ import datetime as dt
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -124,7 +126,7 @@ def measure_links(device: torch.device, budget_s: Seconds) -> list[Measured]:
         whole = torch.zeros(size // 4 // ranks * ranks, device=device)
         part = torch.zeros(len(whole) // ranks, device=device)
         for operation in OPERATIONS:
-            times = _repeat(lambda: _collective(operation, whole, part), device, each_s)  # noqa: B023 - called at once
+            times = _repeat(partial(_collective, operation, whole, part), device, each_s)
             measured.append((operation, whole.nbytes, _slowest(times, device)))
     return measured
 
@@ -138,9 +140,8 @@ def _collective(operation: Operation, whole: torch.Tensor, part: torch.Tensor) -
         dist.reduce_scatter_tensor(part, whole)
 
 
-def _repeat(call: object, device: torch.device, budget_s: Seconds) -> list[Seconds]:
+def _repeat(call: Callable[[], object], device: torch.device, budget_s: Seconds) -> list[Seconds]:
     """As often on every rank: rank 0 says when it is enough."""
-    assert callable(call)
     times: list[Seconds] = []
     go_on = torch.ones(1, device=device)
     began_s = time.perf_counter()
@@ -152,8 +153,7 @@ def _repeat(call: object, device: torch.device, budget_s: Seconds) -> list[Secon
     return times[1:] or times
 
 
-def _timed(call: object, device: torch.device) -> Seconds:
-    assert callable(call)
+def _timed(call: Callable[[], object], device: torch.device) -> Seconds:
     began_s = time.perf_counter()
     call()
     if device.type == "cuda":

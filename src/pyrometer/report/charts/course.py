@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from pyrometer.report.charts.curve import Ranged, curve
 from pyrometer.report.charts.scale import Scale, fit, plain
 from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, tag, y_axis
 from pyrometer.rollout.state import Point
@@ -26,18 +28,11 @@ class Course(NamedTuple):
     margin: float
 
 
-class _Drawn(NamedTuple):
-    x: float
-    value: float
-    low: float
-    high: float
-
-
 def course(content: Course) -> Markup | None:
     """Draw it; `None` before there are two estimates."""
     last = max(content.points[-1].num, 1) if content.points else 1
     drawn = [
-        _Drawn(
+        Ranged(
             point.num / last, estimate, max(low or 0.0, 1 / MOST), min(MOST if high is None else high, MOST)
         )
         for point in content.points
@@ -49,21 +44,7 @@ def course(content: Course) -> Markup | None:
     ends = [end for one in drawn for end in (min(max(one.value, 1 / MOST), MOST), one.low, one.high)]
     up = fit([1.0, content.margin, *ends], pad=0.06, log_above=4.0)
     axis, lines = y_axis(up, plain, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
-    band = [(one.x, one.low) for one in drawn] + [(one.x, one.high) for one in reversed(drawn)]
-    stretched = tag(
-        "svg",
-        tag("polygon", cls="interval", points=_path(band, up)),
-        tag(
-            "polyline",
-            cls="series",
-            points=_path([(one.x, one.value) for one in drawn], up),
-            vector_effect="non-scaling-stroke",
-        ),
-        viewBox=f"0 0 1000 {BOTTOM:g}",
-        preserveAspectRatio="none",
-        width="100%",
-        height=BOTTOM,
-    )
+    stretched = curve(drawn, partial(_y, up), BOTTOM)
     levels = [_level(up, 1.0, "one"), _level(up, content.margin, "marker")]
     parts = [*lines, *levels, stretched, *_stages(content.points, last)]
     final = drawn[-1]
@@ -87,10 +68,6 @@ def _stages(points: Sequence[Point], last: int) -> list[Markup]:
             tag("text", f"{100 * share:.3g} %", cls="tick", x=at(x), y=BOTTOM + 17, text_anchor=anchor(x))
         )
     return parts
-
-
-def _path(points: Sequence[tuple[float, float]], up: Scale) -> str:
-    return " ".join(f"{x * 1000:.1f},{_y(up, value):.1f}" for x, value in points)
 
 
 def _y(up: Scale, value: float) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from markupsafe import Markup
 
 from pyrometer.bench.measurement import MemoryUse
 from pyrometer.quantity import format_bytes
+from pyrometer.report.charts.curve import Ranged, curve
 from pyrometer.report.charts.scale import BYTES, Scale, fit, plain
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, tag, x_axis, y_axis
 
@@ -20,15 +23,11 @@ def memory_line(memory: MemoryUse) -> Markup | None:
     across = Scale(memory.steps[0], memory.steps[-1])
     up = fit([*memory.series_bytes, memory.start_bytes, memory.peak_bytes], pad=0.08)
     axis, lines = y_axis(up, BYTES, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
-    # A picture in per mille of the width, stretched to it: polylines know no percentages.
-    points = " ".join(
-        f"{across(step) * 1000:.1f},{_y(up, value):.1f}"
+    points = [
+        Ranged(across(step), value, value, value)
         for step, value in zip(memory.steps, memory.series_bytes, strict=True)
-    )
-    curve = tag("polyline", cls="series", points=points, vector_effect="non-scaling-stroke")
-    stretched = tag(
-        "svg", curve, viewBox=f"0 0 1000 {BOTTOM:g}", preserveAspectRatio="none", width="100%", height=BOTTOM
-    )
+    ]
+    stretched = curve(points, partial(_y, up), BOTTOM, band=False)
     parts = [*lines, *x_axis(across, plain, BOTTOM, BOTTOM), stretched]
     parts += _reference("before the first step", memory.start_bytes, up)
     parts += _reference("peak", memory.peak_bytes, up)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from markupsafe import Markup
 
 from pyrometer.quantity import format_seconds
+from pyrometer.report.charts.curve import Ranged, curve
 from pyrometer.report.charts.scale import SECONDS, Scale, fit
 from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, tag, y_axis
 from pyrometer.scaling.record import ScalePrediction
@@ -22,45 +24,15 @@ def scaling_line(predictions: Sequence[ScalePrediction]) -> Markup | None:
     up = fit([0.0, *(one.high_s for one in predictions)], pad=0.08)
     axis, lines = y_axis(up, SECONDS, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
 
-    def points(values: Sequence[float]) -> list[str]:
-        return [
-            f"{across(one.ranks) * 1000:.1f},{_y(up, value):.1f}"
-            for one, value in zip(predictions, values, strict=True)
-        ]
-
-    low, high = points([one.low_s for one in predictions]), points([one.high_s for one in predictions])
-    band = tag("polygon", cls="interval", points=" ".join([*high, *reversed(low)]))
-    curve = tag(
-        "polyline",
-        cls="series",
-        points=" ".join(points([one.step_s for one in predictions])),
-        vector_effect="non-scaling-stroke",
+    stretched = curve(
+        [Ranged(across(one.ranks), one.step_s, one.low_s, one.high_s) for one in predictions],
+        partial(_y, up),
+        BOTTOM,
     )
-    stretched = tag(
-        "svg",
-        band,
-        curve,
-        viewBox=f"0 0 1000 {BOTTOM:g}",
-        preserveAspectRatio="none",
-        width="100%",
-        height=BOTTOM,
-    )
+    alone = predictions[0].compute_s
     marks = [
-        tag(
-            "line",
-            cls="marker",
-            x1="0%",
-            x2="100%",
-            y1=_y(up, predictions[0].compute_s),
-            y2=_y(up, predictions[0].compute_s),
-        ),
-        tag(
-            "text",
-            f"computing {format_seconds(predictions[0].compute_s)}",
-            cls="label",
-            x=at(0.0),
-            y=_y(up, predictions[0].compute_s) + 14,
-        ),
+        tag("line", cls="marker", x1="0%", x2="100%", y1=_y(up, alone), y2=_y(up, alone)),
+        tag("text", f"computing {format_seconds(alone)}", cls="label", x=at(0.0), y=_y(up, alone) + 14),
     ]
     ends = [
         tag(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from pyrometer.guard.history.proofs import Change
 from pyrometer.guard.history.series import Series
+from pyrometer.report.charts.curve import Ranged, curve
 from pyrometer.report.charts.scale import Scale, fit
 from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, shape, tag, y_axis
 
@@ -39,20 +41,10 @@ def trend(content: Trend) -> Markup | None:
     )
     axis, lines = y_axis(up, times, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
     across = [index / (len(points) - 1) for index in range(len(points))]
-    low = [(x, point.ci_low) for x, point in zip(across, points, strict=True)]
-    high = [(x, point.ci_high) for x, point in zip(across, points, strict=True)]
-    band = tag("polygon", cls="interval", points=_path([*high, *reversed(low)], up))
-    middle = [(x, point.chained) for x, point in zip(across, points, strict=True)]
-    curve = tag("polyline", cls="series", points=_path(middle, up), vector_effect="non-scaling-stroke")
-    stretched = tag(
-        "svg",
-        band,
-        curve,
-        viewBox=f"0 0 1000 {BOTTOM:g}",
-        preserveAspectRatio="none",
-        width="100%",
-        height=BOTTOM,
-    )
+    ranged = [
+        Ranged(x, point.chained, point.ci_low, point.ci_high) for x, point in zip(across, points, strict=True)
+    ]
+    stretched = curve(ranged, partial(_y, up), BOTTOM)
     one = tag("line", cls="one", x1="0%", x2="100%", y1=_y(up, 1.0), y2=_y(up, 1.0))
     places = {point.head_sha: x for x, point in zip(across, points, strict=True)}
     marks = [mark for change in content.changes for mark in _mark(change, places, content, up)]
@@ -77,10 +69,6 @@ def _mark(change: Change, places: dict[str, float], content: Trend, up: Scale) -
     said = f"{change.point.head_sha[:9]}: {(change.point.ratio - 1) * 100:+.1f} %, {change.state}"
     line = tag("line", cls="marker", x1=at(x), x2=at(x), y1=TOP, y2=BOTTOM)
     return [line, shape(f"estimate {tone}", filled, x, _y(up, value), said)]
-
-
-def _path(points: Sequence[tuple[float, float]], up: Scale) -> str:
-    return " ".join(f"{x * 1000:.1f},{_y(up, value):.1f}" for x, value in points)
 
 
 def _y(up: Scale, value: float) -> float:

@@ -58,7 +58,6 @@ class LogTail:
     path: Path
     rank: int
     words: int = kinds.HEADER_WORDS
-    first_ns: int = 0
     last_ns: int = 0
     longest_ns: int = 0
     over: bool = False
@@ -82,7 +81,6 @@ class LogTail:
             return
         times = np.concatenate(([self.last_ns or moved[0]], moved))
         self.longest_ns = max(self.longest_ns, int(np.diff(times).max()))
-        self.first_ns = self.first_ns or int(moved[0])
         self.last_ns = int(moved[-1])
 
     def silent_s(self, now_ns: int, hang_after_s: Seconds) -> Seconds:
