@@ -53,6 +53,12 @@ def test_links_that_are_no_links_are_one_line(tmp_path):
     assert isinstance(ended.exception, InputError)
 
 
+def test_links_are_not_measured_for_a_place_that_is_not_there(tmp_path):
+    ended = CliRunner().invoke(calibrate, ["--links", str(tmp_path / "none" / "links.json")])
+    assert isinstance(ended.exception, InputError)
+    assert "there is no folder" in str(ended.exception)
+
+
 @pytest.mark.slow
 def test_ddp_reduces_every_gradient_once_whatever_the_number_of_ranks():
     few, many = schedules_of(TARGET, [2, 4096], "ddp", budget_s=1)

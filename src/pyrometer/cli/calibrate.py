@@ -11,7 +11,7 @@ from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
-from pyrometer.errors import ExitCode, UsageError
+from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from pyrometer.bench.calibration import Calibration
@@ -100,6 +100,10 @@ def _links(file: Path, budget_s: float | None) -> int:
     from pyrometer.files import replacing
     from pyrometer.scaling.scale import LINK_PROCESSES, measured_links, speed
 
+    if not file.resolve().parent.is_dir():
+        raise InputError(
+            f"{file}: there is no folder {file.resolve().parent}; name a file in a folder that exists"
+        )
     links = measured_links(LINK_PROCESSES, budget_s or LINKS_BUDGET_S)
     with replacing(file) as written:
         written.write_text(links.to_json())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import subprocess
 import sys
 import warnings
@@ -265,3 +266,16 @@ def test_a_recipe_of_a_search_is_applied_without_exporting_again(tmp_path):
         [sys.executable, "-c", USED_AGAIN, str(place)], capture_output=True, text=True, check=False
     )
     assert run.stdout.strip() == "True", run.stderr
+
+
+def test_a_folder_for_a_recipes_files_goes_with_the_process(tmp_path):
+    code = (
+        "from pyrometer.tuning.recipe.recipe import _folder; folder = _folder(None);"
+        "(folder / 'weights').write_bytes(b'x'); print(folder)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    assert str(tmp_path) in said
+    assert list(tmp_path.glob("pyrometer-recipe-*")) == []

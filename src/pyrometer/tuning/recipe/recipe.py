@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import copy
 import hashlib
+import shutil
 import tempfile
 import tomllib
 import warnings
@@ -327,7 +329,10 @@ def _zeros(text: str, device: torch.device) -> torch.Tensor:
 
 def _folder(folder: str | Path | None) -> Path:
     if folder is None:
-        return Path(tempfile.mkdtemp(prefix="pyrometer-recipe-"))
+        # Models may read what lies there for as long as this process lives.
+        made = tempfile.mkdtemp(prefix="pyrometer-recipe-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        return Path(made)
     Path(folder).mkdir(parents=True, exist_ok=True)
     return Path(folder)
 
