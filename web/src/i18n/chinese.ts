@@ -1858,4 +1858,13 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "What latency goes with": "延迟与什么相关",
   "What triggers compilations and graph breaks": "是什么触发编译与图中断",
   Errors: "错误",
+  "Where it stands": "当前状态",
+  "Broken guards": "触发的护栏",
+  Tests: "检验",
+  Decisions: "决定",
+  "Course of the tests": "检验的过程",
+  "A step by number of ranks": "步时随 rank 数的变化",
+  "Predicted beside measured": "预测与实测",
+  "What a step sends": "每步的通信量",
+  "What is assumed": "所作的假设",
 };
