@@ -17,7 +17,7 @@ from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
-from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
+from pyrometer.tuning.levers.configuration import excluded, lacks, with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
@@ -49,6 +49,12 @@ BOTH_OPENED = 1.3
 
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
+
+WORTH_DECIDING = 0.97
+"""Ratio above which a lever is dropped at the first look, undecided: the time goes to those that promise more."""
+
+VARIED = 1.25
+"""An executor so many times slower than the best is not made up for by other parameters of its own."""
 
 THEN_S: Seconds = 10.0
 """After the confirmation, to find out what the hardware leaves where a goal was missed."""
@@ -153,7 +159,9 @@ class Search:
         waiting, decided = in_order(choices, self.predicted, hurried=hurried), set[str]()
         while waiting:
             if not self._has_time:
-                self.outcomes += [self._untried(left) for left in waiting if left.lever not in decided]
+                for left in waiting:
+                    if left.lever not in decided:
+                        self.outcomes.append(self._untried(left))
                 return
             # What would be cut short waits for the end: it must not take the time of those that fit.
             choice = next((each for each in waiting if self._fits(each)), waiting[0])
@@ -191,7 +199,8 @@ class Search:
     def _untried(self, choice: LeverChoice) -> LeverOutcome:
         total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
         reason = f"of the budget of {total} too little was left; {kept} are kept for the confirmation"
-        return replace(self._blank(choice, self.best), reason=reason)
+        told = any(each.outcome == "untried" and each.reason == reason for each in self.outcomes)
+        return replace(self._blank(choice, self.best), reason="" if told else reason)
 
     # ---- one lever ---------------------------------------------------------------------------------------------
 
@@ -214,7 +223,7 @@ class Search:
             reason = f"has no effect without {needed}, which was not tried before or does not run here"
             return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
         known = self._executors.get(choice.lever)
-        if known is not None and known.ratio is not None and known.ratio > HOPELESS:
+        if known is not None and known.ratio is not None and known.ratio > VARIED:
             reason = (
                 f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
             )
@@ -330,7 +339,7 @@ class Search:
         if numerics.refused is not None:
             return replace(checked, outcome="wrong numbers", reason=numerics.refused)
         verdict = self.laboratory.compare(
-            self._best_side(), candidate, self._trial_s, seed=self.settings.seed
+            self._best_side(), candidate, self._trial_s, seed=self.settings.seed, gives_up=WORTH_DECIDING
         )
         timed = replace(
             checked,
@@ -393,7 +402,7 @@ class Search:
         return self._open
 
     def _blank(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
-        lever, predicted = find_lever(choice.lever), self.predicted.get(choice.lever, Prediction())
+        lever, predicted = find_lever(choice.lever), self._expected(choice)
         return LeverOutcome(
             name=choice.lever,
             parameters=choice.parameters,
@@ -405,6 +414,19 @@ class Search:
             predicted_low=predicted.low,
             predicted_high=predicted.high,
             rules=list(predicted.rules),
+        )
+
+    def _expected(self, choice: LeverChoice) -> Prediction:
+        """What is predicted of a lever, over the best so far: what it takes the place of has brought its gain already."""
+        predicted = self.predicted.get(choice.lever, Prediction())
+        if predicted.low is None or predicted.high is None:
+            return predicted
+        replaced = any(kept.lever == choice.lever or excluded(kept.lever, choice.lever) for kept in self.best)
+        gained = math.prod(each.ratio or 1.0 for each in self.outcomes if each.outcome == "kept")
+        return (
+            predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
+            if replaced
+            else predicted
         )
 
     # ---- the winners -------------------------------------------------------------------------------------------
