@@ -38,6 +38,9 @@ OPEN_SHARE = 0.6
 TYPICAL_S: Seconds = 20.0
 """Of each minute that applying a lever may take at worst."""
 
+QUIET_OPENING_S: Seconds = 6.0
+"""To start a process with a small model where nobody else uses the machine; longer starts mean longer compilations, too."""
+
 REOPENED = 0.3
 """Of a configuration's price, to open it again: what it compiled or exported is found ready."""
 
@@ -158,13 +161,15 @@ class Search:
         hurried = self._expected_s(choices) > self.budget.trials_left_s
         waiting, decided = in_order(choices, self.predicted, hurried=hurried), set[str]()
         while waiting:
-            if not self._has_time:
+            fitting = next((each for each in waiting if self._fits(each)), None)
+            # With something to confirm, time is better spent on that than on what would be cut short.
+            if not self._has_time or (fitting is None and self.best):
                 for left in waiting:
                     if left.lever not in decided:
                         self.outcomes.append(self._untried(left))
                 return
             # What would be cut short waits for the end: it must not take the time of those that fit.
-            choice = next((each for each in waiting if self._fits(each)), waiting[0])
+            choice = fitting or waiting[0]
             waiting.remove(choice)
             self.progress(self.budget.share, f"{choice.label}; best so far {label_of(self.best)}")
             outcome = self.attempt(choice)
@@ -184,8 +189,9 @@ class Search:
         return self.budget.trials_left_s > SLOW_START * self.opening_s + SHORTEST_TRIAL_S
 
     def _fits(self, choice: LeverChoice) -> bool:
-        """Whether applying a lever is expected to end in time."""
-        return find_lever(choice.lever).minutes * TYPICAL_S < self._open_limit_s
+        """Whether applying a lever is expected to end in time, on a machine as busy as this one was when the baseline started."""
+        busy = max(1.0, self.opening_s / QUIET_OPENING_S)
+        return find_lever(choice.lever).minutes * TYPICAL_S * busy < self._open_limit_s
 
     def _reserve(self) -> None:
         """Set aside what confirming the best configuration takes."""
@@ -253,7 +259,15 @@ class Search:
     def _configuration(self, choice: LeverChoice) -> Configuration:
         """The best configuration with a lever; under another executor where the lever does not work under the one that is best."""
         lever, running = find_lever(choice.lever), self._running
-        if lever.executors is None or running in lever.executors or lever.place == "executor":
+        if lever.place == "executor":
+            # It competes with what works only under others, such as another precision.
+            fit = [
+                each
+                for each in self.best
+                if choice.lever in (find_lever(each.lever).executors or {choice.lever})
+            ]
+            return with_lever([each for each in self.best if each in fit or each.lever == running], choice)
+        if lever.executors is None or running in lever.executors:
             return with_lever(self.best, choice)
         other = next((name for name in self._executors if name in lever.executors), None)
         return with_lever(self._run_by(other), choice)
