@@ -28,7 +28,6 @@ BY_HAND = {
     "remove_sync": "a line of the user's own loop is to be moved or left out",
     "sdpa": "the attention is written out in the user's own forward",
     "set_to_none": "an argument in the user's own loop",
-    "shape_buckets": "which inputs may be padded is known to the one who makes them: `pm.recommend_shapes`",
     "static_graph": "an argument of DistributedDataParallel, one process per rank",
     "tf32": "needs a device that has it",
 }

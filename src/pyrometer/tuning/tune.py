@@ -34,6 +34,7 @@ from pyrometer.tuning.search.budget import PAIR_S, Budget
 from pyrometer.tuning.search.confirming import Pairs, confirm
 from pyrometer.tuning.search.journal import Journal, identity_of
 from pyrometer.tuning.search.ordering import Prediction, predictions_of
+from pyrometer.tuning.search.priors import priors_of, with_priors
 from pyrometer.tuning.search.remaining import remaining
 from pyrometer.tuning.search.search import LEAST_SAVING, THEN_S, Search
 from pyrometer.tuning.search.settings import TuneSettings
@@ -125,12 +126,14 @@ def search_recipe(
             baseline.close()
             raise
         journal = Journal(bench.folder / JOURNAL, _identity(bench, base, settings), resume=resume)
+        surveyed, step_s = base.surveyed, base.measurement.median_s
+        priors = priors_of(surveyed.device, surveyed.family, step_s)
         search = Search(
             bench.laboratory,
             settings,
             journal,
-            predictions_of(findings),
-            base.measurement.median_s,
+            with_priors(predictions_of(findings), priors),
+            step_s,
             tell,
             budget,
         )
@@ -314,7 +317,7 @@ def _confirmed(bench: _Bench, search: Search, baseline_bytes: Bytes, tell: Progr
         budget = search.budget
         then_s = 0.0 if search.settings.latency_s is None else THEN_S
         end_s = budget.now() + budget.left_s - then_s
-        pairs = Pairs(search.settings.num_confirmations, PAIR_S, end_s, budget.now)
+        pairs = Pairs(search.settings.num_confirmations, PAIR_S, end_s, budget.now, budget.fewest_pairs)
         verdict, numerics, peak = confirm(
             bench.laboratory, search.best, pairs, lambda _, what: tell(budget.share, what)
         )

@@ -104,7 +104,7 @@ class TimedLaboratory:
     def files_of(self, configuration):
         return {}
 
-    def compare(self, best, candidate, budget_s, rule=None, seed=0):
+    def compare(self, best, candidate, budget_s, rule=None, seed=0, **_):
         self.clock.take(min(budget_s, 24 * self.step_s + 1.0) if rule is None else budget_s)
         self.compared_s.append(budget_s)
         ratio = 1.0

@@ -15,6 +15,7 @@ from pyrometer.errors import NotApplicableError, UserProgramError
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.journal import Journal
+from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials.gate import Numerics
@@ -61,7 +62,7 @@ class KnownLaboratory:
         names = {choice.lever for choice in side.configuration}
         return Numerics(refused="as given: off" if names & self.wrong else None)
 
-    def compare(self, best, candidate, budget_s, seed=0):
+    def compare(self, best, candidate, budget_s, seed=0, **_):
         ratio = self.time_of(candidate.configuration) / self.time_of(best.configuration)
         outcome = "faster" if ratio < 0.98 else "slower" if ratio > 1.02 else "same"
         figures = {
@@ -82,10 +83,12 @@ def by_factor(**factors):
     return lambda configuration: math.prod(factors.get(choice.lever, 1.0) for choice in configuration)
 
 
-def run(laboratory, *choices, tmp_path, resume=False, now=lambda: 0.0, **settings):
+def run(laboratory, *choices, tmp_path, resume=False, now=lambda: 0.0, predicted=(), **settings):
     journal = Journal(tmp_path / "journal.jsonl", "id", resume=resume)
     asked = TuneSettings(**settings)
-    search = Search(laboratory, asked, journal, {}, 0.01, lambda *_: None, Budget(asked.budget_s, now))
+    search = Search(
+        laboratory, asked, journal, dict(predicted), 0.01, lambda *_: None, Budget(asked.budget_s, now)
+    )
     search.begin_with(laboratory.open(()))
     listed = {}
     for choice in choices:
@@ -155,7 +158,8 @@ def test_a_winner_that_a_later_one_makes_needless_is_left_out_again(tmp_path):
             return 0.5
         return 0.8 if "channels_last" in names else 1.0
 
-    search = run(KnownLaboratory(time_of), LAYOUT, FROZEN, tmp_path=tmp_path)
+    levers = (LAYOUT, FROZEN, PLAIN, LeverChoice(lever="aot_inductor"))
+    search = run(KnownLaboratory(time_of), *levers, tmp_path=tmp_path, budget_s=100.0)
     assert search.best == (FROZEN,)
     reason = next(each.reason for each in search.outcomes if each.name == "channels_last")
     assert "brings nothing more" in reason
@@ -240,7 +244,7 @@ class MeasuredMemory(KnownLaboratory):
     def peak_bytes(self, side):
         return int(1024 * MIB * math.prod(self.peaks.get(choice.lever, 1.0) for choice in side.configuration))
 
-    def compare(self, best, candidate, budget_s, seed=0):
+    def compare(self, best, candidate, budget_s, seed=0, **_):
         verdict = super().compare(best, candidate, budget_s, seed)
         return replace(verdict, candidate_s=self.time_of(candidate.configuration))
 
@@ -337,8 +341,34 @@ def test_what_does_nothing_under_the_executor_that_was_kept_is_not_tried(tmp_pat
     )
 
 
-@pytest.mark.parametrize(("budget_s", "place"), [(60.0, -1), (10_000.0, 1)])
-def test_what_promises_little_comes_last_where_time_is_short(tmp_path, budget_s, place):
+@pytest.mark.parametrize(("budget_s", "first"), [(60.0, "channels_last"), (10_000.0, "openvino")])
+def test_what_is_applied_in_seconds_comes_first_where_time_is_short(tmp_path, budget_s, first):
+    laboratory = KnownLaboratory(by_factor())
+    run(laboratory, DROP, LAYOUT, FROZEN, PLAIN, OPENVINO, tmp_path=tmp_path, budget_s=budget_s)
+    assert laboratory.opened[1] == [first]
+
+
+def test_an_executor_competes_with_a_precision_that_it_does_not_take(tmp_path):
+    def time_of(configuration):
+        names = {choice.lever for choice in configuration}
+        assert names != {"cast_bf16", "openvino"}
+        return 0.4 if "openvino" in names else 0.8 if "cast_bf16" in names else 1.0
+
+    predicted = {"cast_bf16": Prediction(0.5, 0.6)}
+    tried = (CAST, OPENVINO, FROZEN, PLAIN, LeverChoice(lever="aot_inductor"))
+    search = run(KnownLaboratory(time_of), *tried, tmp_path=tmp_path, budget_s=100.0, predicted=predicted)
+    assert [outcomes(search)[name] for name in ("cast_bf16", "openvino")] == ["kept", "kept"]
+    assert search.best == (OPENVINO,)
+
+
+def test_what_would_be_cut_short_leaves_its_time_to_the_confirmation(tmp_path):
+    laboratory = KnownLaboratory(by_factor(channels_last=0.5, aot_inductor=0.4))
+    search = run(laboratory, LAYOUT, LeverChoice(lever="aot_inductor"), tmp_path=tmp_path, budget_s=45.0)
+    assert outcomes(search) == {"channels_last": "kept", "aot_inductor": "untried"}
+
+
+@pytest.mark.parametrize("budget_s", [60.0, 10_000.0])
+def test_what_promises_little_comes_last(tmp_path, budget_s):
     laboratory = KnownLaboratory(by_factor())
     run(laboratory, DROP, FROZEN, PLAIN, OPENVINO, tmp_path=tmp_path, budget_s=budget_s)
-    assert laboratory.opened[place] == ["drop_dropout"]
+    assert laboratory.opened[-1] == ["drop_dropout"]

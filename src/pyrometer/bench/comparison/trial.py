@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -64,6 +65,7 @@ class Trial:
         sides: the baseline first, then the candidates.
         decisions: by the candidate's place in `sides`; empty when a single step is longer than the budget.
         isolated: by the same key, ln(candidate/baseline) of each side run alone; on devices only.
+        gives_up: estimate of ln(candidate/baseline) above which, at a look, the rest of the budget is not spent on it.
         strict: refuse sides whose time is not that of their work; what may be so is in `doubts`.
         blocks_s: time that the blocks took, those of the warm-up that are kept included.
         elapsed_s: time that everything took, first calls included.
@@ -76,6 +78,7 @@ class Trial:
     progress: Progress | None
     interrupted: bool = False
     warm: bool = True
+    gives_up: float = math.inf
     strict: bool = False
     doubts: list[Caveat] = field(default_factory=list)
     blocks_s: Seconds = 0.0
@@ -155,7 +158,7 @@ class Trial:
                     self.progress(min(self._spent_s / self.budget_s, 1.0), f"block {len(self.blocks.rows)}")
             self._look()
             self._num_looks += 1
-            if all(decision.outcome for decision in self.decisions.values()):
+            if all(each.outcome or each.estimate > self.gives_up for each in self.decisions.values()):
                 return
 
     def _block_would_overrun(self) -> bool:

@@ -113,12 +113,12 @@ def ratio_words(ratio: float, low: float | None, high: float | None) -> str:
 
 
 def predicted_figure(outcome: LeverOutcome) -> str:
-    """What findings predicted; empty where none did."""
+    """What was predicted, by which rules; without them it is what the lever brought to other models of the kind."""
     low, high = outcome.predicted_low, outcome.predicted_high
     if low is None or high is None or not low or not high:
         return ", ".join(outcome.rules)
     faster = f"{significant(1 / high)}–{significant(1 / low)}×"
-    return f"{faster} by {', '.join(outcome.rules)}"
+    return f"{faster} by {', '.join(outcome.rules)}" if outcome.rules else faster
 
 
 def error_figure(outcome: LeverOutcome) -> str:

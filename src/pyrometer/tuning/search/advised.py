@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.stage import Progress
 from pyrometer.errors import PyrometerError
 from pyrometer.evidence.observe import observe
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.quantity import Seconds, format_seconds
-from pyrometer.record import Record
+from pyrometer.record import Record, doc
 from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
 from pyrometer.tuning.search.budget import Budget
@@ -21,6 +27,9 @@ MEASURED_SHARE = 0.05
 LATEST_SHARE = 0.4
 """Of that time, after which no observer is begun: the last one, and the start of the process, need the rest."""
 
+END_SHARE = 0.75
+"""Of that time, after which the observer that is at work is interrupted: what was seen by then is what is explained."""
+
 
 class DiagnoseRequest(Record, frozen=True, kw_only=True):
     """What to diagnose."""
@@ -28,6 +37,7 @@ class DiagnoseRequest(Record, frozen=True, kw_only=True):
     spec: TargetSpec
     budget_s: Seconds
     latest_s: Seconds
+    end_at: Annotated[float, doc("when observers are interrupted, in seconds of the epoch")]
 
 
 class Advised(Record, frozen=True, kw_only=True):
@@ -40,9 +50,28 @@ def diagnosed(request: DiagnoseRequest) -> Advised:
     """Diagnose a target, in the process of the caller."""
     target = request.spec.target()
     options = ObserveOptions(budget_s=request.budget_s, latest_s=request.latest_s, command="")
-    evidence = observe(load_workload(target), target.text, options).evidence
+    try:
+        with _interrupted_at(request.end_at):
+            evidence = observe(load_workload(target), target.text, options).evidence
+    except KeyboardInterrupt:
+        raise PyrometerError("the time for the diagnosis was over before a step was measured") from None
     found = explain(evidence, entries_of(target)).findings
     return Advised(findings=[finding for finding in found if finding.advice.lever is not None])
+
+
+@contextlib.contextmanager
+def _interrupted_at(end_at: float) -> Iterator[None]:
+    """What Ctrl-C does, at a time: observers end, and what was observed is kept. Where the system has no timers, nothing."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, max(end_at - time.time(), 0.1))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def findings_of(target: Target, progress: Progress, budget: Budget) -> tuple[list[Finding], str | None]:
@@ -55,7 +84,10 @@ def findings_of(target: Target, progress: Progress, budget: Budget) -> tuple[lis
         )
     progress(0.0, "what findings advise")
     request = DiagnoseRequest(
-        spec=target.spec, budget_s=allowed_s * MEASURED_SHARE, latest_s=allowed_s * LATEST_SHARE
+        spec=target.spec,
+        budget_s=allowed_s * MEASURED_SHARE,
+        latest_s=allowed_s * LATEST_SHARE,
+        end_at=time.time() + allowed_s * END_SHARE,
     )
     try:
         return run_fresh(diagnosed, request, timeout_s=allowed_s).findings, None

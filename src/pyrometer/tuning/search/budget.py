@@ -11,11 +11,17 @@ from pyrometer.quantity import Seconds
 PAIR_S: Seconds = 20.0
 SHORTEST_PAIR_S: Seconds = 3.0
 WARMING_S: Seconds = 4.0
-FEWEST_PAIRS = 2
-"""Of fresh processes: with one there is no interval."""
+FEWEST_PAIRS = 3
+"""Of fresh processes: the interval from two is three times as wide, and decides only what is obvious."""
+
+HASTY_S: Seconds = 120.0
+"""Budget below which two pairs are the fewest: with one there is no interval."""
 
 MOST_RESERVED = 0.4
 """Of the budget, for the confirmation: what is left of it goes to trials."""
+
+MOST_IN_ADVANCE = 0.3
+"""Of the budget, as long as there is nothing to confirm: without a trial there never is."""
 
 DIAGNOSIS_SHARE = 0.1
 SHORTEST_DIAGNOSIS_S: Seconds = 20.0
@@ -82,6 +88,11 @@ class Budget:
         """For the measurement of the baseline."""
         return min(self.total_s * BASELINE_SHARE, LONGEST_BASELINE_S)
 
+    @property
+    def fewest_pairs(self) -> int:
+        """Of fresh processes that the confirmation takes in any case."""
+        return FEWEST_PAIRS if self.total_s >= HASTY_S else FEWEST_PAIRS - 1
+
     def reserve(self, num_pairs: int, opening_s: Seconds, step_s: Seconds, then_s: Seconds = 0.0) -> None:
         """Set time aside for the confirmation, which is shorter where the budget is.
 
@@ -91,7 +102,8 @@ class Budget:
             step_s: of the baseline.
             then_s: for what follows the confirmation.
         """
-        least_s = FEWEST_PAIRS * (opening_s + shortest_pair_s(step_s))
+        each_s = opening_s + shortest_pair_s(step_s)
+        least_s = self.fewest_pairs * each_s if num_pairs else min(2 * each_s, self.total_s * MOST_IN_ADVANCE)
         wanted_s = num_pairs * (opening_s + min(PAIR_S, WARMING_S + shortest_pair_s(step_s)))
         self.reserved_s = then_s + max(least_s, min(wanted_s, self.total_s * MOST_RESERVED))
 

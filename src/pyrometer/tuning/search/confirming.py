@@ -43,17 +43,19 @@ class Pairs:
         pair_s: of comparison, each.
         end_s: when all of it should be over, by `now`; pairs become shorter, then fewer, to meet it.
         now: a clock.
+        fewest: pairs, also where they end late.
     """
 
     most: int
     pair_s: Seconds
     end_s: Seconds = math.inf
     now: Callable[[], Seconds] = time.monotonic
+    fewest: int = FEWEST_PAIRS
 
     def fits(self, number: int, opening_s: Seconds, step_s: Seconds) -> bool:
         """Whether another pair is begun."""
         in_time = self.now() + opening_s + shortest_pair_s(step_s) <= self.end_s
-        return number < self.most and (number < FEWEST_PAIRS or in_time)
+        return number < self.most and (number < self.fewest or in_time)
 
     def compared_s(self, number: int, opening_s: Seconds, step_s: Seconds) -> Seconds:
         """How long a pair that has just been opened is compared, so that those after it have as long."""

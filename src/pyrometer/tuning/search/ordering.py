@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pyrometer.quantity import Ratio
 from pyrometer.rules.finding import Finding
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.lever import Lever
@@ -14,12 +15,20 @@ from pyrometer.tuning.levers.registry import find_lever
 PROMISES_LITTLE = 0.9
 """Expected ratio above which a lever that no finding advises waits for the others, where time is short."""
 
+LOSES = 1.1
+"""Expected ratio above which it waits in any case."""
+
+QUICK_MINUTES = 0.5
+
+OPENING_MINUTES = 0.5
+"""What trying a lever takes beside applying it: a process, its check, its comparison."""
+
 LATER_CHOICE = 0.3
 """Of a lever's gain, for each of its choices after the first: the first ones of other levers come before them."""
 
 
 class Prediction(NamedTuple):
-    """What findings say of a lever: ratios of new over old time, and the codes of their rules."""
+    """What is expected of a lever: ratios of new over old time, and the codes of the rules whose findings say so."""
 
     low: float | None = None
     high: float | None = None
@@ -48,9 +57,11 @@ def in_order(
 ) -> list[LeverChoice]:
     """All choices, the most promising first.
 
-    What a finding advises comes first. Then expected gain: the logarithm of the expected ratio, over the time that the lever
-    takes to be tried. Levers whose effect depends on what runs the model (precision, quantisation) come after executors, since
-    most pay only under a compiler. Where there is no time for all, those that promise little come last.
+    What runs the model comes first, since it decides most; then precision and quantisation, most of which pay only under a
+    compiler; then what is rewritten or set, which many executors do by themselves. Among those what a finding advises comes
+    first, then expected gain: the logarithm of the expected ratio, over the time that the lever takes to be tried. What was
+    slower wherever it was measured comes last. Where there is no time for all, what promises little comes last, too, and what is
+    applied within seconds comes first.
     """
     flat = [
         (name, number, choice) for name, listed in choices.items() for number, choice in enumerate(listed)
@@ -58,8 +69,9 @@ def in_order(
     ranked = sorted(
         flat,
         key=lambda item: (
-            hurried and item[0] not in predicted and find_lever(item[0]).prior > PROMISES_LITTLE,
-            _phase(find_lever(item[0])),
+            not _advised(item[0], predicted)
+            and expected_ratio(item[0], predicted) > (PROMISES_LITTLE if hurried else LOSES),
+            -1 if hurried and _is_quick(item[0], predicted) else _phase(find_lever(item[0])),
             *_promise(item[0], item[1], predicted),
         ),
     )
@@ -67,14 +79,30 @@ def in_order(
 
 
 def _phase(lever: Lever) -> int:
-    order = {"structure": 0, "layout": 0, "executor": 1, "precision": 2, "quantisation": 3, "settings": 4}
+    order = {"executor": 0, "precision": 1, "quantisation": 2, "structure": 3, "layout": 3, "settings": 4}
     return order[lever.place]
 
 
+def _is_quick(name: str, predicted: Mapping[str, Prediction]) -> bool:
+    """Whether a lever promises something and takes seconds: where time is short, it must not wait for what takes minutes."""
+    lever = find_lever(name)
+    by_itself = lever.place in {"structure", "layout"} or name in predicted
+    return by_itself and lever.minutes < QUICK_MINUTES and expected_ratio(name, predicted) <= PROMISES_LITTLE
+
+
+def _advised(name: str, predicted: Mapping[str, Prediction]) -> bool:
+    return bool(predicted.get(name, Prediction()).rules)
+
+
+def expected_ratio(name: str, predicted: Mapping[str, Prediction]) -> Ratio:
+    """The geometric middle of what is predicted of a lever, else what its class expects."""
+    prediction = predicted.get(name, Prediction())
+    if prediction.low is None or prediction.high is None:
+        return find_lever(name).prior
+    return math.sqrt(max(prediction.low, 1e-3) * max(prediction.high, 1e-3))
+
+
 def _promise(name: str, number: int, predicted: Mapping[str, Prediction]) -> tuple[int, float, str, int]:
-    lever, prediction = find_lever(name), predicted.get(name)
-    ratio = lever.prior
-    if prediction is not None and prediction.low is not None and prediction.high is not None:
-        ratio = math.sqrt(max(prediction.low, 1e-3) * max(prediction.high, 1e-3))
-    gain = -math.log(max(ratio, 1e-3)) / lever.minutes * LATER_CHOICE**number
-    return (0 if prediction and number == 0 else 1), -gain, name, number
+    ratio, minutes = expected_ratio(name, predicted), OPENING_MINUTES + find_lever(name).minutes
+    gain = -math.log(max(ratio, 1e-3)) / minutes * LATER_CHOICE**number
+    return (0 if _advised(name, predicted) and number == 0 else 1), -gain, name, number

@@ -17,7 +17,7 @@ from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
-from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
+from pyrometer.tuning.levers.configuration import excluded, lacks, with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
@@ -38,6 +38,9 @@ OPEN_SHARE = 0.6
 TYPICAL_S: Seconds = 20.0
 """Of each minute that applying a lever may take at worst."""
 
+QUIET_OPENING_S: Seconds = 6.0
+"""To start a process with a small model where nobody else uses the machine; longer starts mean longer compilations, too."""
+
 REOPENED = 0.3
 """Of a configuration's price, to open it again: what it compiled or exported is found ready."""
 
@@ -49,6 +52,12 @@ BOTH_OPENED = 1.3
 
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
+
+WORTH_DECIDING = 0.97
+"""Ratio above which a lever is dropped at the first look, undecided: the time goes to those that promise more."""
+
+VARIED = 1.25
+"""An executor so many times slower than the best is not made up for by other parameters of its own."""
 
 THEN_S: Seconds = 10.0
 """After the confirmation, to find out what the hardware leaves where a goal was missed."""
@@ -152,11 +161,15 @@ class Search:
         hurried = self._expected_s(choices) > self.budget.trials_left_s
         waiting, decided = in_order(choices, self.predicted, hurried=hurried), set[str]()
         while waiting:
-            if not self._has_time:
-                self.outcomes += [self._untried(left) for left in waiting if left.lever not in decided]
+            fitting = next((each for each in waiting if self._fits(each)), None)
+            # With something to confirm, time is better spent on that than on what would be cut short.
+            if not self._has_time or (fitting is None and self.best):
+                for left in waiting:
+                    if left.lever not in decided:
+                        self.outcomes.append(self._untried(left))
                 return
             # What would be cut short waits for the end: it must not take the time of those that fit.
-            choice = next((each for each in waiting if self._fits(each)), waiting[0])
+            choice = fitting or waiting[0]
             waiting.remove(choice)
             self.progress(self.budget.share, f"{choice.label}; best so far {label_of(self.best)}")
             outcome = self.attempt(choice)
@@ -176,8 +189,9 @@ class Search:
         return self.budget.trials_left_s > SLOW_START * self.opening_s + SHORTEST_TRIAL_S
 
     def _fits(self, choice: LeverChoice) -> bool:
-        """Whether applying a lever is expected to end in time."""
-        return find_lever(choice.lever).minutes * TYPICAL_S < self._open_limit_s
+        """Whether applying a lever is expected to end in time, on a machine as busy as this one was when the baseline started."""
+        busy = max(1.0, self.opening_s / QUIET_OPENING_S)
+        return find_lever(choice.lever).minutes * TYPICAL_S * busy < self._open_limit_s
 
     def _reserve(self) -> None:
         """Set aside what confirming the best configuration takes."""
@@ -191,7 +205,8 @@ class Search:
     def _untried(self, choice: LeverChoice) -> LeverOutcome:
         total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
         reason = f"of the budget of {total} too little was left; {kept} are kept for the confirmation"
-        return replace(self._blank(choice, self.best), reason=reason)
+        told = any(each.outcome == "untried" and each.reason == reason for each in self.outcomes)
+        return replace(self._blank(choice, self.best), reason="" if told else reason)
 
     # ---- one lever ---------------------------------------------------------------------------------------------
 
@@ -214,7 +229,7 @@ class Search:
             reason = f"has no effect without {needed}, which was not tried before or does not run here"
             return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
         known = self._executors.get(choice.lever)
-        if known is not None and known.ratio is not None and known.ratio > HOPELESS:
+        if known is not None and known.ratio is not None and known.ratio > VARIED:
             reason = (
                 f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
             )
@@ -244,7 +259,15 @@ class Search:
     def _configuration(self, choice: LeverChoice) -> Configuration:
         """The best configuration with a lever; under another executor where the lever does not work under the one that is best."""
         lever, running = find_lever(choice.lever), self._running
-        if lever.executors is None or running in lever.executors or lever.place == "executor":
+        if lever.place == "executor":
+            # It competes with what works only under others, such as another precision.
+            fit = [
+                each
+                for each in self.best
+                if choice.lever in (find_lever(each.lever).executors or {choice.lever})
+            ]
+            return with_lever([each for each in self.best if each in fit or each.lever == running], choice)
+        if lever.executors is None or running in lever.executors:
             return with_lever(self.best, choice)
         other = next((name for name in self._executors if name in lever.executors), None)
         return with_lever(self._run_by(other), choice)
@@ -330,7 +353,7 @@ class Search:
         if numerics.refused is not None:
             return replace(checked, outcome="wrong numbers", reason=numerics.refused)
         verdict = self.laboratory.compare(
-            self._best_side(), candidate, self._trial_s, seed=self.settings.seed
+            self._best_side(), candidate, self._trial_s, seed=self.settings.seed, gives_up=WORTH_DECIDING
         )
         timed = replace(
             checked,
@@ -393,7 +416,7 @@ class Search:
         return self._open
 
     def _blank(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
-        lever, predicted = find_lever(choice.lever), self.predicted.get(choice.lever, Prediction())
+        lever, predicted = find_lever(choice.lever), self._expected(choice)
         return LeverOutcome(
             name=choice.lever,
             parameters=choice.parameters,
@@ -405,6 +428,19 @@ class Search:
             predicted_low=predicted.low,
             predicted_high=predicted.high,
             rules=list(predicted.rules),
+        )
+
+    def _expected(self, choice: LeverChoice) -> Prediction:
+        """What is predicted of a lever, over the best so far: what it takes the place of has brought its gain already."""
+        predicted = self.predicted.get(choice.lever, Prediction())
+        if predicted.low is None or predicted.high is None:
+            return predicted
+        replaced = any(kept.lever == choice.lever or excluded(kept.lever, choice.lever) for kept in self.best)
+        gained = math.prod(each.ratio or 1.0 for each in self.outcomes if each.outcome == "kept")
+        return (
+            predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
+            if replaced
+            else predicted
         )
 
     # ---- the winners -------------------------------------------------------------------------------------------

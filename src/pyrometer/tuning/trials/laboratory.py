@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.worker import Worker, WorkerSide, worker
 from pyrometer.errors import InputError
-from pyrometer.quantity import Bytes, Seconds
+from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, key_of, label_of
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.trials import protocol
@@ -181,15 +182,20 @@ class Laboratory:
         candidate: OpenConfiguration,
         budget_s: Seconds,
         rule: DecisionRule = SCREENING,
+        *,
         seed: int = 0,
+        gives_up: Ratio = math.inf,
     ) -> Verdict:
-        """Run two configurations in turn, each in its process, until it is decided which is faster."""
+        """Run two configurations in turn, each in its process, until it is decided which is faster.
+
+        One that is at more than `gives_up` at a look is not worth the time until it is decided.
+        """
         names = _names(best.configuration, candidate.configuration)
         sides: list[WorkerSide] = [
             WorkerSide(side.worker, side.opened.clock, name, self._call_s)
             for side, name in zip((best, candidate), names, strict=True)
         ]
-        trial = Trial(list(sides), rule, budget_s, seed, progress=None)
+        trial = Trial(list(sides), rule, budget_s, seed, progress=None, gives_up=math.log(gives_up))
         trial.run()
         return conclude(trial, 1)
 

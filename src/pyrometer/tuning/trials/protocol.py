@@ -119,6 +119,8 @@ class Surveyed(Record, frozen=True, kw_only=True):
     kind: str
     signature: Signature
     parameter_bytes: Bytes
+    device: Annotated[str, doc("kind of machine: cpu, cpu with bfloat16, cuda")] = ""
+    family: Annotated[str, doc("what most of the arithmetic is: convolutions or products; empty: other")] = ""
 
 
 class Done(Record, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference, InferenceSession
 from pyrometer.workload.inputs import argument_source
 from pyrometer.workload.loading import load_named, load_workload
+from pyrometer.workload.program.describe import multiplies_bfloat16
 from pyrometer.workload.state import inference_mode
 from pyrometer.workload.target import parse_target
 from pyrometer.workload.training import Training
@@ -179,7 +180,22 @@ class OpenConfiguration:
             kind="training" if self._subject.is_training else "inference",
             signature=signature_of(self._subject.model, inputs),
             parameter_bytes=self._subject.parameter_bytes,
+            device=_device_kind(self._subject.device),
+            family=_family(self._subject),
         )
+
+
+def _device_kind(device: torch.device) -> str:
+    return "cpu with bfloat16" if device.type == "cpu" and multiplies_bfloat16() else device.type
+
+
+def _family(subject: Subject) -> str:
+    """What most of the arithmetic of an inference is."""
+    if subject.is_training:
+        return ""
+    if subject.has(nn.Conv2d, nn.Conv3d):
+        return "convolutions"
+    return "products" if subject.has(nn.Linear, nn.MultiheadAttention) else ""
 
 
 class _Blind(nn.Module):

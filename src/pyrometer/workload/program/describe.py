@@ -94,12 +94,12 @@ def torch_settings() -> dict[str, Setting]:
         "deterministic": now.deterministic,
         "anomaly": torch.is_anomaly_enabled(),
         "flush_denormal": denormals_flushed(),
-        "cpu_bf16": _multiplies_bfloat16(),
+        "cpu_bf16": multiplies_bfloat16(),
         "default_dtype": str(now.default_dtype).removeprefix("torch."),
     }
 
 
-def _multiplies_bfloat16() -> bool | None:
+def multiplies_bfloat16() -> bool | None:
     """Whether the processor has instructions for it; without them oneDNN converts, which is slower than float32."""
     capabilities = getattr(torch.cpu, "get_capabilities", None)
     if capabilities is None:
