@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR607",
-    name="straggler-rank",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

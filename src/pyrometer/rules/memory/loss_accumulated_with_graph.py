@@ -76,9 +76,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR202", name="loss-accumulated-with-graph", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR202", severity="warning", fix_class="semantic")
 
 READERS = frozenset(["float", "int", "print", "str", "repr", "format", "len", "round"])
 """Functions that only look at a value."""
