@@ -305,11 +305,9 @@ def _reads(module: Module, use: ast.Name) -> bool:
 
 
 def _fix_class(module: Module, addition: Addition) -> FixClass:
-    return (
-        "exact"
-        if addition.how == "sum" and addition.is_local and _is_only_read(module, addition)
-        else "semantic"
-    )
+    if addition.how == "sum" and addition.is_local and _is_only_read(module, addition):
+        return "exact"
+    return "semantic"
 
 
 def _detached(module: Module, value: ast.expr) -> str:
