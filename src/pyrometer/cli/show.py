@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from pyrometer.cli.export import to_json, to_markdown
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.pages import page_option, stored_page
 from pyrometer.cli.printing import print_view
 from pyrometer.cli.saving import store_option
 from pyrometer.errors import UsageError
+from pyrometer.garbage import uncollected
 
 if TYPE_CHECKING:
     from pyrometer.store.store import Store
