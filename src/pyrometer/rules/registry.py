@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import import_module
@@ -31,10 +32,14 @@ _declared: dict[str, Rule] = {}
 def declare(**fields: Any) -> Rule:
     """Make a rule and register it under its code and its name.
 
+    Unless `name` and `doc` are given, the name is that of the file that calls, with hyphens, and the documentation its docstring.
+
     Raises:
         InputError: a code or name of another form, or one that another rule has; both are named.
     """
-    rule = Rule(**fields)
+    home = sys._getframe(1).f_globals  # noqa: SLF001 - as `collections.namedtuple` learns whose class it makes
+    name = home["__name__"].rpartition(".")[2].replace("_", "-")
+    rule = Rule(**{"name": name, "doc": home["__doc__"], **fields})
     if not CODE.fullmatch(rule.code):
         raise InputError(f"rule {rule.code!r} ({rule.name}): legal codes are PYR000 to PYR899")
     if not NAME.fullmatch(rule.name):

@@ -1,6 +1,6 @@
 """A rule: its identity, its documentation, its limits and its checks.
 
-One rule is one file. Its module docstring is its documentation, with fixed headings::
+One rule is one file, called after it. The module docstring is its documentation, with fixed headings::
 
     '''Tensor values are read on the host in a hot loop.          <- summary: a sentence that states the fault
 
@@ -13,8 +13,8 @@ One rule is one file. Its module docstring is its documentation, with fixed head
     '''
 
     RULE = declare(
-        code="PYR101", name="item-in-hot-loop", doc=__doc__, severity="warning", fix_class="semantic",
-        lever=None, limits=(Limit("min_stall_share", 0.01, "below one percent no step time can tell it"),),
+        code="PYR101", severity="warning", fix_class="semantic",
+        limits=(Limit("min_stall_share", 0.01, "below one percent no step time can tell it"),),
     )
 
     @RULE.in_source
@@ -24,7 +24,7 @@ One rule is one file. Its module docstring is its documentation, with fixed head
     def explain(evidence: Case) -> Iterator[Finding]:
         yield RULE.finding(message=..., where=..., confidence=..., advice=...)
 
-A name reads as "ignore <name>": it names the pattern, not the cure.
+Its name, that of the file with hyphens, reads as "ignore <name>": it names the pattern, not the cure.
 """
 
 from __future__ import annotations

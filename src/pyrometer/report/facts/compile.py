@@ -164,11 +164,11 @@ def _recompile_table(report: CompileReport) -> Section | None:
     columns = ("compilation", "function", "what changed", "guards that failed", "took")
     how = "Each is the same function compiled once more, because an input or an attribute did not fit any earlier compilation. The document lists every guard that failed."
     change = "Of sizes: mark the dimension with torch._dynamo.mark_dynamic, compile with dynamic=True, or use pm.ShapeBuckets; --shapes measures which is faster."
-    return (
-        Section("recompiles", "Recompilations", [], Table(columns, body, frozenset({1, 2})), how, change)
-        if body
-        else None
-    )
+    if body:
+        return Section(
+            "recompiles", "Recompilations", [], Table(columns, body, frozenset({1, 2})), how, change
+        )
+    return None
 
 
 def _changes(recompile: Recompile) -> str:
@@ -250,17 +250,15 @@ def _levers(report: CompileReport) -> Section | None:
         Fact(lever.slug, (lever.rewrite or lever.sketch or "").replace("\n", "; ")) for lever in report.levers
     ]
     how = "Not measured here: try one, and compare."
-    return (
-        Section(
+    if body:
+        return Section(
             "levers",
             "What else could help",
             facts,
             Table(("try to", "since", "then"), body, frozenset({1, 2})),
             how,
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _runtime(report: CompileReport) -> Section | None:

@@ -92,13 +92,11 @@ def skipped(report: CompileReport) -> Section | None:
         "caller got the exception."
     )
     columns = ("function", "compilation", "because of", "then", "reason")
-    return (
-        Section(
+    if body:
+        return Section(
             "skipped", "Functions that were given up", [], Table(columns, body, frozenset({2, 3, 4})), how
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _against(verdict: Verdict) -> str:

@@ -239,11 +239,9 @@ def _held(profile: MemoryProfile) -> Section | None:
     ]
     columns = ("allocated at", "bytes", "share", "category", "module", "line")
     how = "By the line of your code that ran when the bytes were allocated; in the backward pass, the line of the forward operator that it belongs to. A star stands for all of a repeated module."
-    return (
-        Section("held", "What holds the peak", [], Table(columns, rows, frozenset({3, 4, 5})), how)
-        if rows
-        else None
-    )
+    if rows:
+        return Section("held", "What holds the peak", [], Table(columns, rows, frozenset({3, 4, 5})), how)
+    return None
 
 
 def alike(places: list[HeldBytes]) -> list[HeldBytes]:
@@ -305,17 +303,15 @@ def _fits(profile: MemoryProfile) -> Section | None:
         "Tensors only: leave room for the context of the device, workspaces and fragmentation, a gibibyte or so on CUDA. "
         "Rehearsed: that batch fits and the next one does not, on tensors without data."
     )
-    return (
-        Section(
+    if rows:
+        return Section(
             "fits",
             "The largest batch",
             [],
             Table(("memory", "largest batch", "predicted peak of tensors", "known by"), rows, frozenset({3})),
             how,
         )
-        if rows
-        else None
-    )
+    return None
 
 
 def _known_by(fit: Fit) -> str:
@@ -386,11 +382,9 @@ def _leak_site(site: LeakSite) -> list[Fact]:
 
 def _notes(profile: MemoryProfile) -> Section | None:
     notes = profile.notes + (profile.predicted.notes if profile.predicted is not None else [])
-    return (
-        Section("unknown", "What could not be told", [Fact("note", note) for note in notes])
-        if notes
-        else None
-    )
+    if notes:
+        return Section("unknown", "What could not be told", [Fact("note", note) for note in notes])
+    return None
 
 
 CHAPTERS: tuple[Chapter, ...] = (

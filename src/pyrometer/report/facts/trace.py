@@ -79,8 +79,8 @@ def _gains(report: RankReport) -> Section | None:
         if gain.ratio <= WORTH_LISTING
     ]
     columns = ("if this were better", "gain", "of the trace", "which means", "where")
-    return (
-        Section(
+    if body:
+        return Section(
             "gains",
             "What could be won back",
             [],
@@ -91,9 +91,7 @@ def _gains(report: RankReport) -> Section | None:
             "cause leave open.",
             "A prediction is a hypothesis: make the change, and measure it with pyrometer bench --vs.",
         )
-        if body
-        else None
-    )
+    return None
 
 
 def predicted(ratio: float, low: float, high: float) -> str:
@@ -173,17 +171,15 @@ def _ops(report: RankReport) -> Section | None:
         for op in _heaviest(report.top_ops, report)[:MOST_LISTED]
     ]
     columns = ("operator", "calls", "host", OF_SPAN, *(("device", OF_SPAN) if report.num_kernels else ()))
-    return (
-        Section(
+    if body:
+        return Section(
             "operators",
             "Operators",
             [],
             Table(columns, body),
             f"Times are the operator's own: nested operators have rows of their own. {SHARES_OVERLAP}",
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _lines(report: RankReport) -> Section | None:
@@ -208,8 +204,8 @@ def _lines(report: RankReport) -> Section | None:
         "operators",
         "mostly",
     )
-    return (
-        Section(
+    if body:
+        return Section(
             "lines",
             "Functions of the program",
             [],
@@ -217,9 +213,7 @@ def _lines(report: RankReport) -> Section | None:
             "Time belongs to the innermost function of your own code around it, backward operators to the function that ran "
             f"them forward. The line is the one at which the function begins. {SHARES_OVERLAP}",
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _modules(report: RankReport) -> Section | None:

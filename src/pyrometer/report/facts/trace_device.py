@@ -71,16 +71,14 @@ def _gaps(report: RankReport) -> Section | None:
         )
         for gap in report.idle_gaps[:MOST_LISTED]
     ]
-    return (
-        Section(
+    if body:
+        return Section(
             "gaps",
             "The longest gaps",
             [],
             Table(("gap", "begins at", "why", "the host", "where"), body, frozenset({2, 3, 4})),
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _syncs(report: RankReport) -> Section | None:
@@ -275,11 +273,11 @@ def _collectives(report: RankReport) -> Section | None:
         "Figures are of this rank alone: all of its calls together. Other ranks record the same messages, so that figures of "
         "several ranks must not be added up. A message is sized as nccl-tests does; the time holds the waiting for other ranks."
     )
-    return (
-        Section("collectives", "Collectives of this rank", [], Table(columns, body, frozenset({6})), how)
-        if body
-        else None
-    )
+    if body:
+        return Section(
+            "collectives", "Collectives of this rank", [], Table(columns, body, frozenset({6})), how
+        )
+    return None
 
 
 def _turnover(times: float) -> str:

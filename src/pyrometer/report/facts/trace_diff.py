@@ -68,17 +68,15 @@ def _nodes(diff: TraceDiff) -> Section | None:
         for node in diff.nodes[: 2 * MOST_LISTED]
     ]
     columns = ("node", "is", "calls", "host", "device", "ratio")
-    return (
-        Section(
+    if body:
+        return Section(
             "nodes",
             "What changed, at the lowest place that both sides have",
             [],
             Table(columns, body, frozenset({1})),
             "Times are per step, and those that no listed node below has: so the changes add up.",
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _status(node: NodeChange) -> str:

@@ -88,17 +88,15 @@ def _stragglers(job: Job) -> Section | None:
         "late, of the steps",
         "late with",
     )
-    return (
-        Section(
+    if body:
+        return Section(
             "stragglers",
             "Who makes whom wait",
             [],
             Table(columns, body, frozenset({5})),
             "A straggler begins collectives last. What it is late with takes longer on it than on the median rank.",
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _collectives(job: Job) -> Section | None:

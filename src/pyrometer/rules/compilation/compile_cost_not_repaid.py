@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR405",
-    name="compile-cost-not-repaid",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

@@ -82,9 +82,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR408", name="compile-debugging-left-on", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR408", severity="warning", fix_class="semantic")
 
 SET_LOGS = "torch._logging.set_logs"
 QUIET = frozenset({"logging.WARNING", "logging.WARN", "logging.ERROR", "logging.CRITICAL"})

@@ -54,9 +54,7 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR416", name="compile-result-unused", doc=__doc__, severity="warning", fix_class="tolerance"
-)
+RULE = declare(code="PYR416", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_source

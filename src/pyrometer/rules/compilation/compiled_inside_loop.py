@@ -60,9 +60,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR411", name="compiled-inside-loop", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR411", severity="warning", fix_class="semantic")
 
 RESETS = ("torch._dynamo.reset", "torch.compiler.reset")
 

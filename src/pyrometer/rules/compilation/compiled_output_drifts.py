@@ -56,9 +56,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.inspection.record import ModeResult
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR409", name="compiled-output-drifts", doc=__doc__, severity="error", fix_class="semantic"
-)
+RULE = declare(code="PYR409", severity="error", fix_class="semantic")
 
 REASONS = {
     1e-4: "float32: another order of summation, and fused multiply-add",

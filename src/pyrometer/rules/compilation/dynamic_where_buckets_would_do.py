@@ -65,14 +65,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR407",
-    name="dynamic-where-buckets-would-do",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-    lever="shape_buckets",
-)
+RULE = declare(code="PYR407", severity="info", fix_class="semantic", lever="shape_buckets")
 
 LOADER = "torch.utils.data.DataLoader"
 BATCH = ".size()[0]"

@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR414",
-    name="eager-where-compiled-is-faster",
-    doc=__doc__,
     severity="info",
     scope="general",
     fix_class="tolerance",

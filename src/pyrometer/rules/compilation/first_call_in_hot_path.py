@@ -79,8 +79,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR406",
-    name="first-call-in-hot-path",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(code="PYR412", name="frame-skipped", doc=__doc__, severity="warning", fix_class="semantic")
+RULE = declare(code="PYR412", severity="warning", fix_class="semantic")
 
 KINDS = frozenset({"break", "error"})
 

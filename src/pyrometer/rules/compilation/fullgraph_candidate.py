@@ -52,14 +52,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR410",
-    name="fullgraph-candidate",
-    doc=__doc__,
-    severity="info",
-    scope="general",
-    fix_class="exact",
-)
+RULE = declare(code="PYR410", severity="info", scope="general", fix_class="exact")
 
 COMPILED = frozenset({"compiled", "empty"})
 

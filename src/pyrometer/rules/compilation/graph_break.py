@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(code="PYR401", name="graph-break", doc=__doc__, severity="warning", fix_class="semantic")
+RULE = declare(code="PYR401", severity="warning", fix_class="semantic")
 
 OTHERWISE = "Do it before or after the compiled function and hand the result in."
 

@@ -54,9 +54,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR403", name="input-property-recompile", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR403", severity="warning", fix_class="semantic")
 
 GRAD_MODE = "grad_mode"
 

@@ -59,14 +59,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR402",
-    name="recompilation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-    lever="mark_dynamic",
-)
+RULE = declare(code="PYR402", severity="warning", fix_class="tolerance", lever="mark_dynamic")
 
 
 class Remedy(NamedTuple):

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR404",
-    name="recompile-limit-reached",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

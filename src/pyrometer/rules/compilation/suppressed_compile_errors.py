@@ -56,9 +56,7 @@ from pyrometer.source.edit import delete_statement
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR415", name="suppressed-compile-errors", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR415", severity="warning", fix_class="semantic")
 
 SETTING = "torch._dynamo.config.suppress_errors"
 

@@ -55,13 +55,7 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR311",
-    name="changing-last-batch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR311", severity="info", fix_class="semantic")
 
 
 @RULE.in_source

@@ -85,8 +85,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR301",
-    name="data-waits",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

@@ -50,13 +50,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR314",
-    name="expensive-samples",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR314", severity="warning", fix_class="semantic")
 
 
 @RULE.in_evidence("loading")

@@ -65,13 +65,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR313",
-    name="file-opened-per-item",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR313", severity="warning", fix_class="semantic")
 
 OPENERS = frozenset(
     {

@@ -42,13 +42,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR316",
-    name="little-shared-memory",
-    doc=__doc__,
-    severity="warning",
-    fix_class="exact",
-)
+RULE = declare(code="PYR316", severity="warning", fix_class="exact")
 
 
 @RULE.in_evidence("loading")

@@ -52,13 +52,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR312",
-    name="loader-created-in-loop",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR312", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

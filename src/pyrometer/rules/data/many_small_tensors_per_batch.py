@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR309",
-    name="many-small-tensors-per-batch",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(

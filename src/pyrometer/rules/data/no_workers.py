@@ -84,14 +84,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR302",
-    name="no-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="num_workers",
-)
+RULE = declare(code="PYR302", severity="warning", fix_class="semantic", lever="num_workers")
 
 
 @RULE.in_evidence("loading")

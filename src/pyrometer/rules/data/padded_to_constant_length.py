@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR317",
-    name="padded-to-constant-length",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="shape_buckets",

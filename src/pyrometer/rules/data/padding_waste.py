@@ -62,8 +62,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR310",
-    name="padding-waste",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="shape_buckets",

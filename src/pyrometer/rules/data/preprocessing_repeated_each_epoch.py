@@ -65,13 +65,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR308",
-    name="preprocessing-repeated-each-epoch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR308", severity="info", fix_class="semantic")
 
 DETERMINISTIC = frozenset(
     [

@@ -71,8 +71,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR307",
-    name="python-heavy-collate",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -47,14 +47,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR306",
-    name="shallow-prefetch",
-    doc=__doc__,
-    severity="info",
-    fix_class="exact",
-    lever="prefetch_factor",
-)
+RULE = declare(code="PYR306", severity="info", fix_class="exact", lever="prefetch_factor")
 
 
 @RULE.in_evidence("loading")

@@ -48,13 +48,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR315",
-    name="threads-in-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR315", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_evidence("loading")

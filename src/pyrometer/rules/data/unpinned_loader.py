@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR304",
     about_devices=True,
-    name="unpinned-loader",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="pin_memory",

@@ -64,14 +64,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR305",
-    name="workers-restarted-each-epoch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-    lever="persistent_workers",
-)
+RULE = declare(code="PYR305", severity="info", fix_class="semantic", lever="persistent_workers")
 
 
 @RULE.in_evidence("loading")

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR610",
-    name="collectives-below-bandwidth",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

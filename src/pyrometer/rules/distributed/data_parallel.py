@@ -53,13 +53,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR612",
-    name="data-parallel",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR612", severity="warning", fix_class="semantic")
 
 ADVICE = "Run one process per device under `torchrun`, and wrap the model in DistributedDataParallel."
 

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR601",
-    name="exposed-communication",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR604",
-    name="find-unused-parameters-without-need",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_steps", 2, "one step may take another path than the next"),),

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR605",
-    name="gradient-as-bucket-view-off",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     lever="gradient_as_bucket_view",

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR608",
-    name="load-imbalance",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

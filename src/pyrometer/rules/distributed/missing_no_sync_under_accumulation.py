@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR603",
-    name="missing-no-sync-under-accumulation",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="no_sync",

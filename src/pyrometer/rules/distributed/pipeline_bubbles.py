@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR609",
-    name="pipeline-bubbles",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

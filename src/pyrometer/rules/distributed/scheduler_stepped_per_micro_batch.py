@@ -54,13 +54,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR611",
-    name="scheduler-stepped-per-micro-batch",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR611", severity="error", fix_class="semantic")
 
 
 @RULE.in_source

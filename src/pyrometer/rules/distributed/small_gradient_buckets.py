@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR602",
-    name="small-gradient-buckets",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="bucket_size",

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR606",
-    name="static-graph-possible",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     lever="static_graph",

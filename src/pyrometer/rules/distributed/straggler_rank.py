@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR607",
-    name="straggler-rank",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",
@@ -103,11 +101,9 @@ def explain(case: Case) -> Iterator[Finding]:
 def _resource(case: Case, straggler: Straggler, suspect: Suspect | None) -> str:
     """Waiting for data, where that is what it is late with and its trace is looked at."""
     looked_at = case.trace is not None and case.trace.rank == straggler.rank
-    return (
-        DATA
-        if looked_at and suspect is not None and LOADER in suspect.name
-        else f"straggler:{straggler.rank}"
-    )
+    if looked_at and suspect is not None and LOADER in suspect.name:
+        return DATA
+    return f"straggler:{straggler.rank}"
 
 
 def _message(straggler: Straggler, suspect: Suspect | None, share: float) -> str:

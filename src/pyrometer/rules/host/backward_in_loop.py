@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR132",
-    name="backward-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -65,8 +65,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR106",
     about_devices=True,
-    name="boolean-mask-indexing",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="remove_sync",

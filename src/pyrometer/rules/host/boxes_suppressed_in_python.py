@@ -70,8 +70,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR129",
-    name="boxes-suppressed-in-python",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.1, "of the step: less does not repay another dependency"),),

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR134",
-    name="computed-again",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.08, "of the step: less does not repay keeping a result"),),

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR115",
-    name="copies-not-overlapped",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="exact",

@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR102",
     about_devices=True,
-    name="copy-to-host-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

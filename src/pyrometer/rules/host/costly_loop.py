@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR133",
-    name="costly-loop",
-    doc=__doc__,
     severity="warning",
     scope="general",
     fix_class="tolerance",

@@ -61,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR127",
-    name="costly-place",
-    doc=__doc__,
     severity="warning",
     scope="general",
     fix_class="semantic",

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR118",
-    name="garbage-collection-pauses",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.01, "below one percent of a step no measurement can tell it from noise"),),

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR116",
-    name="host-time-dominates",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

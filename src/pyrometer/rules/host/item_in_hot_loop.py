@@ -75,8 +75,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR101",
     about_devices=True,
-    name="item-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

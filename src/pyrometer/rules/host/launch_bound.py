@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR110",
-    name="launch-bound",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

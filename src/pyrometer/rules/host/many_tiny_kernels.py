@@ -64,8 +64,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR111",
-    name="many-tiny-kernels",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

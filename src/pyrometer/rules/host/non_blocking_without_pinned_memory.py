@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR114",
     about_devices=True,
-    name="non-blocking-without-pinned-memory",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="pin_memory",

@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR107",
     about_devices=True,
-    name="nonzero-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR113",
-    name="pageable-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="pin_memory",

@@ -68,8 +68,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR131",
-    name="prefix-computed-again",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR103",
     about_devices=True,
-    name="print-tensor-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

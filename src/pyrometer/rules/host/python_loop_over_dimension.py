@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR109",
-    name="python-loop-over-dimension",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

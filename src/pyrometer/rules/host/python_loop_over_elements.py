@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR122",
-    name="python-loop-over-elements",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR125",
-    name="random-numbers-one-by-one",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),

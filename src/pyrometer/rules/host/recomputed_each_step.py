@@ -65,8 +65,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR130",
-    name="recomputed-each-step",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR112",
     about_devices=True,
-    name="small-host-to-device-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

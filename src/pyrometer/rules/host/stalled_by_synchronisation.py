@@ -43,15 +43,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR108",
-    name="stalled-by-synchronisation",
-    doc=__doc__,
-    severity="warning",
-    scope="symptom",
-    fix_class="semantic",
-    limits=LIMITS[:1],
-)
+RULE = declare(code="PYR108", severity="warning", scope="symptom", fix_class="semantic", limits=LIMITS[:1])
 
 NAME_IT = 'Find the line with `torch.cuda.set_sync_debug_mode("warn")`, or record the trace with stacks.'
 ALLOCATOR = (

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR105",
     about_devices=True,
-    name="synchronize-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

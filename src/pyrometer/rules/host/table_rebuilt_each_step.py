@@ -72,8 +72,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR128",
-    name="table-rebuilt-each-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.1, "of the step: less does not repay a buffer"),),

@@ -68,8 +68,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR104",
     about_devices=True,
-    name="tensor-as-condition",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR123",
-    name="text-work-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR126",
-    name="tiny-operators-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="compile",

@@ -47,14 +47,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR119",
-    about_devices=True,
-    name="unfinished-copy-read",
-    doc=__doc__,
-    severity="error",
-    fix_class="exact",
-)
+RULE = declare(code="PYR119", about_devices=True, severity="error", fix_class="exact")
 
 ADVICE = "Leave `non_blocking=True` out, or wait (`torch.cuda.current_stream().synchronize()`) before the first read."
 WAITS = frozenset({"synchronize", "wait", "query", "elapsed_time", "item", "tolist", "cpu", "nonzero"})

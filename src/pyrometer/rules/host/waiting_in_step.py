@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR124",
-    name="waiting-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR517",
-    name="accidental-float64",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.1, "of the time: float32 saves about half of it"),),

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR520",
-    name="awkward-transform-length",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

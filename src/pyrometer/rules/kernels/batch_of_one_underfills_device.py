@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR505",
-    name="batch-of-one-underfills-device",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",

@@ -70,8 +70,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR511",
-    name="cat-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="preallocate",

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR530",
-    name="computed-for-all-used-for-few",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.12, "of the step: less does not repay another order of the code"),),

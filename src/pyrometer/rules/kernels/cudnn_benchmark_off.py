@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR513",
-    name="cudnn-benchmark-off",
-    doc=__doc__,
     severity="info",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.2, "another algorithm saves a part of the convolutions' time at best"),),

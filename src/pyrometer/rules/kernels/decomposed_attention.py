@@ -72,8 +72,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR510",
-    name="decomposed-attention",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="sdpa",

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR518",
-    name="dense-embedding-gradient",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -61,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR509",
-    name="dropout-in-inference",
-    doc=__doc__,
     severity="error",
     fix_class="semantic",
     lever="drop_dropout",

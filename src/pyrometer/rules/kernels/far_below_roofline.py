@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR503",
-    name="far-below-roofline",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",

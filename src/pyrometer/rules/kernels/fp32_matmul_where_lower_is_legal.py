@@ -71,8 +71,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR501",
-    name="fp32-matmul-where-lower-is-legal",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="tf32",

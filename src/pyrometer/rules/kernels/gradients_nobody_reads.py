@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR531",
-    name="gradients-nobody-reads",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.05, "of the step: less does not repay a change"),),

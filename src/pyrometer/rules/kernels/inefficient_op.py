@@ -72,8 +72,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR515",
-    name="inefficient-op",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR534",
-    name="linear-after-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.08, "of the step: less does not repay another order of the code"),),

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR533",
-    name="mostly-zero-matrix",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -64,8 +64,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR506",
-    name="nchw-convolutions",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="channels_last",

@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR507",
-    name="non-contiguous-access",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(

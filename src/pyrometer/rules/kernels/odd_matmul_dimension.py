@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR504",
-    name="odd-matmul-dimension",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(

@@ -64,8 +64,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR516",
-    name="one-op-dominates",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",

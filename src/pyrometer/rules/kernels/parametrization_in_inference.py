@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR519",
-    name="parametrization-in-inference",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.03, "of the time: less does not repay another step in deployment"),),

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR532",
-    name="results-nobody-reads",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.05, "of the step: less does not repay a change"),),

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR514",
-    name="thread-count",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="threads",

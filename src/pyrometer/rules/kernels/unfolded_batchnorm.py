@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR508",
-    name="unfolded-batchnorm",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="fold_batchnorm",

@@ -78,8 +78,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR502",
-    name="unfused-memory-bound-chain",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

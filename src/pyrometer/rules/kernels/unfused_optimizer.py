@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR512",
-    name="unfused-optimizer",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="fused_optimizer",

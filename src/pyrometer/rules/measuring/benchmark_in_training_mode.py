@@ -61,14 +61,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR012",
-    name="benchmark-in-training-mode",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="inference_mode",
-)
+RULE = declare(code="PYR012", severity="warning", fix_class="semantic", lever="inference_mode")
 
 GLOBAL_SWITCHES = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 

@@ -36,4 +36,4 @@ from __future__ import annotations
 
 from pyrometer.rules.registry import declare
 
-RULE = declare(code="PYR091", name="ignore-without-reason", doc=__doc__, severity="info", fix_class="exact")
+RULE = declare(code="PYR091", severity="info", fix_class="exact")

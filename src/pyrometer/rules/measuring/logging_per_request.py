@@ -61,13 +61,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Hot, Module
 
-RULE = declare(
-    code="PYR006",
-    name="logging-per-request",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR006", severity="info", fix_class="semantic")
 
 SERVICES = ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics")
 WRITERS = ("add_scalar", "add_scalars", "add_histogram", "add_image")

@@ -62,8 +62,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR007",
-    name="padded-throughput",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(Limit("min_padding", 0.1, "below a tenth, both figures say about the same"),),

@@ -50,13 +50,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR013",
-    name="profiler-not-stepped",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR013", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

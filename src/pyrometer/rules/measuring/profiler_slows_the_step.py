@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR011",
-    name="profiler-slows-the-step",
-    doc=__doc__,
     severity="info",
     scope="measurement",
     fix_class="exact",

@@ -61,13 +61,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR004",
-    name="profiler-without-schedule",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR004", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

@@ -60,13 +60,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR005",
-    name="profiling-options-while-timing",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR005", severity="warning", fix_class="semantic")
 
 OPTIONS = ("profile_memory", "with_stack", "record_shapes", "with_flops")
 

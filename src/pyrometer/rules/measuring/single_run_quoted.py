@@ -61,13 +61,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR003",
-    name="single-run-quoted",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR003", severity="info", fix_class="semantic")
 
 
 @RULE.in_source

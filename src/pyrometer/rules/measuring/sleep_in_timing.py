@@ -58,13 +58,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR015",
-    name="sleep-in-timing",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR015", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

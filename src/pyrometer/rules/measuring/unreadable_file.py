@@ -36,4 +36,4 @@ from __future__ import annotations
 
 from pyrometer.rules.registry import declare
 
-RULE = declare(code="PYR092", name="unreadable-file", doc=__doc__, severity="error", fix_class="exact")
+RULE = declare(code="PYR092", severity="error", fix_class="exact")

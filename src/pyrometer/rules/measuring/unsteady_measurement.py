@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR010",
-    name="unsteady-measurement",
-    doc=__doc__,
     severity="warning",
     scope="measurement",
     fix_class="exact",

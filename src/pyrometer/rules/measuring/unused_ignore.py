@@ -37,4 +37,4 @@ from __future__ import annotations
 
 from pyrometer.rules.registry import declare
 
-RULE = declare(code="PYR090", name="unused-ignore", doc=__doc__, severity="info", fix_class="exact")
+RULE = declare(code="PYR090", severity="info", fix_class="exact")

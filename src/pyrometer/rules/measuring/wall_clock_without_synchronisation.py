@@ -68,13 +68,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.measuring.patterns.timed_work import Work
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR001",
-    name="wall-clock-without-synchronisation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR001", severity="warning", fix_class="semantic")
 
 ADVICE = (
     "Call torch.cuda.synchronize() (torch.accelerator.synchronize() on any device) before each reading, or time with "

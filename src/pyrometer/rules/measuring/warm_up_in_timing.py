@@ -64,13 +64,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR002",
-    name="warm-up-in-timing",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR002", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

@@ -77,8 +77,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR215",
-    name="buffer-allocated-each-step",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="exact",

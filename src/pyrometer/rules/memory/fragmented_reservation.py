@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR207",
-    name="fragmented-reservation",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="expandable_segments",

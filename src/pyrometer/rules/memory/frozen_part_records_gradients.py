@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR220",
-    name="frozen-part-records-gradients",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

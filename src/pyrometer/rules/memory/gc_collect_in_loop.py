@@ -61,14 +61,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.match import Match
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR206",
-    name="gc-collect-in-loop",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    limits=(removable.MIN_SHARE,),
-)
+RULE = declare(code="PYR206", severity="warning", fix_class="semantic", limits=(removable.MIN_SHARE,))
 
 TOLD = removable.Told(
     does="looks at every Python object of the process",

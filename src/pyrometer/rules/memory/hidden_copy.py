@@ -62,8 +62,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR213",
-    name="hidden-copy",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

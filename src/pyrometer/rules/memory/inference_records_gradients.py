@@ -73,8 +73,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR201",
-    name="inference-records-gradients",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="inference_mode",

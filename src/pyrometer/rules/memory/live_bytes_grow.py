@@ -66,8 +66,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR217",
-    name="live-bytes-grow",
-    doc=__doc__,
     severity="error",
     scope="symptom",
     fix_class="semantic",

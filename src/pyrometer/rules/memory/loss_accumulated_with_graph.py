@@ -76,9 +76,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR202", name="loss-accumulated-with-graph", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR202", severity="warning", fix_class="semantic")
 
 READERS = frozenset(["float", "int", "print", "str", "repr", "format", "len", "round"])
 """Functions that only look at a value."""
@@ -307,11 +305,9 @@ def _reads(module: Module, use: ast.Name) -> bool:
 
 
 def _fix_class(module: Module, addition: Addition) -> FixClass:
-    return (
-        "exact"
-        if addition.how == "sum" and addition.is_local and _is_only_read(module, addition)
-        else "semantic"
-    )
+    if addition.how == "sum" and addition.is_local and _is_only_read(module, addition):
+        return "exact"
+    return "semantic"
 
 
 def _detached(module: Module, value: ast.expr) -> str:

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR214",
-    name="out-of-place-where-in-place-is-legal",
-    doc=__doc__,
     severity="info",
     fix_class="exact",
     limits=(

@@ -59,9 +59,7 @@ if TYPE_CHECKING:
 
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR204", name="outputs-kept-on-device", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR204", severity="warning", fix_class="semantic")
 
 MOVED = frozenset(["cpu", "numpy", "tolist", "item"])
 SMALLER = frozenset(

@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR208",
-    name="peak-of-activations",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="tolerance",

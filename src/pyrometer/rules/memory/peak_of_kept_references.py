@@ -50,15 +50,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR211",
-    name="peak-of-kept-references",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="exact",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR211", severity="info", scope="symptom", fix_class="exact", limits=LIMITS)
 
 
 @RULE.in_evidence("memory")

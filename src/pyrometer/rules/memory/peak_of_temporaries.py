@@ -56,15 +56,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR210",
-    name="peak-of-temporaries",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="tolerance",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR210", severity="info", scope="symptom", fix_class="tolerance", limits=LIMITS)
 
 FAULTS = ("optimizer-implementation", "chunked-cross-entropy", "clone-scalar-loss")
 

@@ -64,9 +64,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import FunctionNode, Module
 
-RULE = declare(
-    code="PYR216", name="reference-cycle-holds-tensors", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR216", severity="warning", fix_class="semantic")
 
 WAITING = re.compile(r"^reference cycles: (?P<size>.+?) per step wait for")
 

@@ -74,13 +74,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR203",
-    name="tensors-kept-in-growing-container",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR203", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

@@ -59,14 +59,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR212",
-    name="zero-grad-keeps-tensors",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="set_to_none",
-)
+RULE = declare(code="PYR212", severity="warning", fix_class="semantic", lever="set_to_none")
 
 READS_GRADIENTS = frozenset(
     ["grad", "register_hook", "register_post_accumulate_grad_hook", "unscale_", "no_sync"]

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR705",
-    name="falling-loss-scale",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

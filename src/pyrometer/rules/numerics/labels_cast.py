@@ -54,13 +54,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR707",
-    name="labels-cast",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR707", severity="error", fix_class="semantic")
 
 WHOLE = re.compile(
     r"^(labels?|class_(ids?|labels?|indices)|token_ids|input_ids|position_ids|(\w+_)?(idx|index|indices|ids))$"

@@ -60,13 +60,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR706",
-    name="low-precision-normalisation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR706", severity="warning", fix_class="tolerance")
 
 FUNCTIONAL = "torch.nn.functional."
 LOSSES = tuple(

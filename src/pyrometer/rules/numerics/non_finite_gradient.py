@@ -47,14 +47,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR702",
-    name="non-finite-gradient",
-    doc=__doc__,
-    severity="error",
-    scope="symptom",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR702", severity="error", scope="symptom", fix_class="semantic")
 
 
 @RULE.in_evidence("numerics")

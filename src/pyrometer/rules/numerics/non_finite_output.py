@@ -46,14 +46,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding, Severity
 
-RULE = declare(
-    code="PYR701",
-    name="non-finite-output",
-    doc=__doc__,
-    severity="error",
-    scope="symptom",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR701", severity="error", scope="symptom", fix_class="semantic")
 
 
 @RULE.in_evidence("numerics")

@@ -42,13 +42,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR708",
-    name="output-beyond-tolerance",
-    doc=__doc__,
-    severity="error",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR708", severity="error", fix_class="tolerance")
 
 
 class Difference(NamedTuple):

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR709",
-    name="output-distribution-shifted",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

@@ -46,13 +46,7 @@ from pyrometer.source.value import Kind
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR711",
-    name="softmax-before-cross-entropy",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR711", severity="error", fix_class="semantic")
 
 LOSSES = ("torch.nn.CrossEntropyLoss", "torch.nn.modules.loss.CrossEntropyLoss")
 

@@ -52,13 +52,7 @@ from pyrometer.source.value import Kind
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR710",
-    name="unstable-formula",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR710", severity="warning", fix_class="tolerance")
 
 SUMS = frozenset({"sum", "mean"})
 WORDS = ("softmax", "sigmoid", "exp(", "sqrt(", "std(")

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR704",
-    name="vanishing-gradient",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

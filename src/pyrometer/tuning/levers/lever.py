@@ -39,6 +39,7 @@ class Lever(abc.ABC):
         prior: ratio of new over old time that is expected where nothing else is known.
         for_memory: trades time for memory; it is tried only where there is a goal for memory that is not met.
         minutes: about how long applying it takes at worst, for the order of the search.
+        pasted: `lines`, where they are the same for all parameters.
     """
 
     name: ClassVar[str]
@@ -57,12 +58,13 @@ class Lever(abc.ABC):
     prior: ClassVar[float] = 0.95
     for_memory: ClassVar[bool] = False
     minutes: ClassVar[float] = 0.2
+    pasted: ClassVar[tuple[str, ...]] = ()
 
-    def refuses(self, subject: Subject) -> str | None:  # noqa: ARG002 - most have a reason of their own
+    def refuses(self, subject: Subject) -> str | None:
         """Why this lever cannot help or cannot be applied here; `None` where it may be tried."""
         return None
 
-    def choices(self, subject: Subject) -> list[Parameters]:  # noqa: ARG002 - most have one
+    def choices(self, subject: Subject) -> list[Parameters]:
         """Parameters to be tried, the most promising first."""
         return [{}]
 
@@ -80,12 +82,10 @@ class Lever(abc.ABC):
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The Python that does the same to `model`, to paste; empty where only the recipe can."""
-        del parameters
-        return []
+        return list(self.pasted)
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """What has to hold around the process that runs the model; for recipes that are applied."""
-        del parameters
         return []
 
 

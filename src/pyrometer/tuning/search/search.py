@@ -437,11 +437,9 @@ class Search:
             return predicted
         replaced = any(kept.lever == choice.lever or excluded(kept.lever, choice.lever) for kept in self.best)
         gained = math.prod(each.ratio or 1.0 for each in self.outcomes if each.outcome == "kept")
-        return (
-            predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
-            if replaced
-            else predicted
-        )
+        if replaced:
+            return predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
+        return predicted
 
     # ---- the winners -------------------------------------------------------------------------------------------
 

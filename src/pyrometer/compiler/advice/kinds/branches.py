@@ -89,11 +89,9 @@ def decided(site: Site, statement: ast.If, condition: str) -> list[Advice]:
     if returned is not None:
         one, other, last = returned
         value = decide(site, condition, one, other)
-        return (
-            []
-            if value is None
-            else site.replaced(statement, f"return {value.text}", _about(site, value), last)
-        )
+        if value is None:
+            return []
+        return site.replaced(statement, f"return {value.text}", _about(site, value), last)
     pairs = _assigned(site, statement)
     values = [decide(site, condition, one, other) for _, one, other in pairs]
     known = [value for value in values if value is not None]

@@ -70,11 +70,9 @@ def _listed(node: ast.AST) -> str | None:
         case _:
             return None
     kinds = {type(ast.literal_eval(value)) for value in values if is_number(value)}
-    return (
-        f"[{', '.join(map(ast.unparse, values))}]"
-        if all(map(is_number, values)) and len(kinds) == 1
-        else None
-    )
+    if all(map(is_number, values)) and len(kinds) == 1:
+        return f"[{', '.join(map(ast.unparse, values))}]"
+    return None
 
 
 def _is_changed(site: Site, table: ast.Name) -> bool:

@@ -110,11 +110,9 @@ def call_that_is_not_traced(site: Site) -> list[Advice]:
         if name in BUILTINS or name.startswith(SYSTEM):
             return [_about(OUTSIDE, name)]
     said = site.found.id in {"gb0007", "gb0008", "gb0009", "gb0177"}
-    return (
-        [_about(OPAQUE, names[0] if names else "this function")]
-        if said and not _has_own_kind(site, names)
-        else []
-    )
+    if said and not _has_own_kind(site, names):
+        return [_about(OPAQUE, names[0] if names else "this function")]
+    return []
 
 
 def _about(words: Advice, what: str) -> Advice:

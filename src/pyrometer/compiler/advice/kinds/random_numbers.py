@@ -49,11 +49,9 @@ def random_number(site: Site) -> list[Advice]:
     if statement is None or not draws or site.found.id == "gb0297":
         return []
     if isinstance(statement, ast.If):
-        return (
-            [*_chance(site, statement), WORDS]
-            if any(draw in ast.walk(statement.test) for draw in draws)
-            else []
-        )
+        if any(draw in ast.walk(statement.test) for draw in draws):
+            return [*_chance(site, statement), WORDS]
+        return []
     flow = Flow(site)
     texts = [(draw, _draw(site, draw)) for draw in draws]
     if all(text for _, text in texts) and all(flow.absorbed(draw) for draw in draws):
@@ -67,11 +65,9 @@ def seeding(site: Site) -> list[Advice]:
     names = {site.full_name(call.func) for call in site.calls} | {
         call.func.attr for call in site.calls if isinstance(call.func, ast.Attribute)
     }
-    return (
-        [SEED]
-        if names & {"torch.manual_seed", "manual_seed", "torch.Generator", "random.seed", "numpy.random.seed"}
-        else []
-    )
+    if names & {"torch.manual_seed", "manual_seed", "torch.Generator", "random.seed", "numpy.random.seed"}:
+        return [SEED]
+    return []
 
 
 def _is_draw(site: Site, call: ast.Call) -> bool:
