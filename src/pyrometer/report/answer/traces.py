@@ -62,8 +62,8 @@ def _lead(document: TraceDocument, ranks: Sequence[RankReport]) -> RankReport:
 
 
 def _name(document: TraceDocument) -> str:
-    if len(document.ranks) > 1 and document.diff is None:
-        return counted(len(document.ranks), "rank")
+    if len(document.reports) > 1 and document.diff is None:
+        return counted(len(document.reports), "rank")
     return " against ".join(name.rpartition("/")[2] for name in document.target.split(" against "))
 
 

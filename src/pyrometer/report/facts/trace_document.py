@@ -34,10 +34,10 @@ def headline(document: TraceDocument) -> str:
 def subtitle(document: TraceDocument) -> str:
     """What the answer rests on."""
     told = [document.target]
-    if document.diff is None and len(document.ranks) > 1:
-        told.append(f"{len(document.ranks)} ranks")
+    if document.diff is None and len(document.reports) > 1:
+        told.append(f"{len(document.reports)} ranks")
     for report in [] if document.diff is not None else ordered_ranks(document)[:1]:
-        whose = f"rank {report.rank}: " if len(document.ranks) > 1 else ""
+        whose = f"rank {report.rank}: " if len(document.reports) > 1 else ""
         told.append(f"{whose}{trace_words.ns(report.span_ns)} traced")
         if report.steps and trace_words.median_step(report) <= report.span_ns:  # marks may outlast the work
             told.append(
@@ -52,7 +52,7 @@ def subtitle(document: TraceDocument) -> str:
 def ordered_ranks(document: TraceDocument) -> list[RankReport]:
     """The rank that the verdict is about, then the others as they come."""
     about = document.evidence.trace_verdict.rank if document.evidence.trace_verdict is not None else None
-    return sorted(document.ranks, key=lambda report: report.rank != about)
+    return sorted(document.reports, key=lambda report: report.rank != about)
 
 
 def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:
