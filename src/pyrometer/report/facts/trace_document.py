@@ -35,7 +35,7 @@ def subtitle(document: TraceDocument) -> str:
     """What the answer rests on."""
     told = [document.target]
     if document.diff is None and len(document.reports) > 1:
-        told.append(f"{len(document.reports)} ranks")
+        told.append(number_of_ranks(document))
     for report in [] if document.diff is not None else ordered_ranks(document)[:1]:
         whose = f"rank {report.rank}: " if len(document.reports) > 1 else ""
         told.append(f"{whose}{trace_words.ns(report.span_ns)} traced")
@@ -47,6 +47,15 @@ def subtitle(document: TraceDocument) -> str:
         told += sorted(set(report.devices)) or ["no device work"]
         told.append(f"confidence {report.confidence}")
     return " · ".join(told)
+
+
+def number_of_ranks(document: TraceDocument) -> str:
+    """How many ranks are here, and of how many where some are missing."""
+    job = document.evidence.job
+    held = len(document.reports) if job is None else len(job.ranks)
+    if job is not None and job.world_size is not None and job.missing_ranks:
+        return f"{held:,} of {job.world_size:,} ranks"
+    return counted(held, "rank")
 
 
 def ordered_ranks(document: TraceDocument) -> list[RankReport]:

@@ -86,6 +86,9 @@ class Job(Record, frozen=True, kw_only=True):
 
     world_size: Annotated[int | None, doc("as the traces say")] = None
     ranks: list[RankRow]
+    warnings: Annotated[
+        list[str], doc("what is wrong with the files as a whole, the gravest first, a line each")
+    ] = []
     missing_ranks: Annotated[list[int], doc("of the world size, but without a usable trace")] = []
     failures: Annotated[list[RankFailure], doc("files that gave nothing, and why")] = []
     collectives: Annotated[list[JobCollective], doc("most waiting first")] = []

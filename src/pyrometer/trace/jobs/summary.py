@@ -109,6 +109,7 @@ class RankSummary(Record, frozen=True, kw_only=True):
     ] = Packed()
     shards_parameters: Annotated[bool, doc("whether annotations of FSDP or ZeRO occur")] = False
     num_lost_events: Annotated[int, doc("events that could not be read")] = 0
+    is_truncated: Annotated[bool, doc("whether the file ends before its events do")] = False
 
     @property
     def span_ns(self) -> int:

@@ -112,8 +112,11 @@ def _counted(outcomes: Iterator[T], number: int) -> Iterator[T]:
 def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure]) -> JobReport:
     ordered = sorted(digests, key=lambda one: (one.report.rank, one.report.path))
     several = len(ordered) + len(failures) > 1
-    job = merge_ranks([*(one.summary for one in ordered), *failures]) if several else None
-    return JobReport([_beside_others(one.report) if several else one.report for one in ordered], job)
+    if not several:
+        return JobReport([one.report for one in ordered], None)
+    job = merge_ranks([*(one.summary for one in ordered), *failures])
+    used = {row.path for row in job.ranks}
+    return JobReport([_beside_others(one.report) for one in ordered if one.report.path in used], job)
 
 
 def _beside_others(report: RankReport) -> RankReport:
