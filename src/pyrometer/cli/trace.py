@@ -182,16 +182,19 @@ def _of_files(
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.progress import heard_by
-    from pyrometer.trace.reporting.job_report import report_files
+    from pyrometer.trace.reporting.job_report import MOST_ALONE, report_files
 
     files = find_files(list(inputs))
+    drawn: Sequence[str | Path] = files
     with progress_bar() as progress, heard_by(progress):
         report = report_files(files, strict=strict)
+    if len(report.ranks) < len(files) > MOST_ALONE:
+        drawn = [rank.path for rank in report.ranks]
     evidence = evidence_of_trace(" ".join(inputs), report)
     document = TraceDocument.of(evidence, explained(evidence))
     return _show(
         msgspec.structs.replace(document, **provenance(None)),
-        Attachments() if page is None else _drawn(files, strict=strict),
+        Attachments() if page is None else _drawn(drawn, strict=strict),
         as_json=as_json,
         page=page,
         full=full,

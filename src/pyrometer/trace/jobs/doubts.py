@@ -42,6 +42,7 @@ def find_doubts(
         *_far_apart(summaries, clocks),
         *_uneven_steps(summaries),
         *_cut_off(summaries),
+        *_left_out(summaries),
     ]
 
 
@@ -107,6 +108,13 @@ def _cut_off(summaries: Sequence[RankSummary]) -> Iterator[str]:
     if lost:
         told = listed([f"{number} of rank {rank}" for rank, number in _sorted(lost)])
         yield f"events could not be read: {told}"
+
+
+def _left_out(summaries: Sequence[RankSummary]) -> Iterator[str]:
+    left = sum(summary.num_calls_left_out for summary in summaries)
+    if left:
+        most = max(summary.calls.num_rows for summary in summaries)
+        yield f"who waits for whom is told by the first {most:,} collectives of each rank; {left:,} more are left out"
 
 
 def _sorted(by_rank: Mapping[int, int]) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -12,13 +12,17 @@ from pyrometer.trace.jobs.clocks import ClockOffset, align, estimate_clocks
 from pyrometer.trace.jobs.doubts import find_doubts
 from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
 from pyrometer.trace.jobs.job import Job, Prefetch, RankRow
+from pyrometer.trace.jobs.kept import Kept, kept_folder
 from pyrometer.trace.jobs.matching import Matched, match_calls
 from pyrometer.trace.jobs.pipeline import find_pipelines
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
 from pyrometer.trace.jobs.stragglers import find_stragglers
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.summary import RankFailure, RankSummary, first_calls
 from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
+
+MERGED_CALLS = 2_000_000
+"""Collectives of all ranks together that are compared, the first ones of each: what bounds the memory of merging."""
 
 
 def read_job(
@@ -39,11 +43,20 @@ def read_job(
     listed = [Path(path) for path in paths]
     if not listed:
         raise InputError("no trace files were given; pass one per rank, such as rank*.json.gz")
-    job = merge_ranks((executor or executor_for(listed, workers)).map_ranks(listed, reduce_rank))
+    job = merge_ranks(summarise(listed, executor or executor_for(listed, workers)))
     if not job.ranks:
         first = job.failures[0]
         raise InputError(f"none of the {len(listed)} files could be used; {first.path}: {first.message}")
     return job
+
+
+def summarise(
+    paths: Sequence[Path], executor: Executor, kept: Kept[RankSummary] | None = None
+) -> Iterator[Outcome]:
+    """The summary of each file, as small as comparing so many asks for; what is kept from before is not read again."""
+    most = MERGED_CALLS // max(len(paths), 1)
+    for outcome in (kept or Kept(RankSummary, kept_folder())).reduced(paths, executor, reduce_rank):
+        yield outcome if isinstance(outcome, RankFailure) else first_calls(outcome, most)
 
 
 def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
@@ -178,4 +191,3 @@ def _notes(
     if len(summaries) > 1 and not waits.height:
         notes.append("no collective was recorded by two ranks: ranks cannot be compared in time")
     return notes
-
