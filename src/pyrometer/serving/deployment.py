@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pyrometer.errors import InputError, PyrometerError, UsageError
+from pyrometer.errors import InputError, PyrometerError, UsageError, UserProgramError
 from pyrometer.listening import bound_socket, is_loopback, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
@@ -24,6 +24,7 @@ from pyrometer.serving.planning.plan import Model, evaluate
 from pyrometer.serving.running.batcher import Batcher, Observer
 from pyrometer.serving.running.canary import Canary
 from pyrometer.serving.running.counting import Counting
+from pyrometer.serving.running.memory import MemoryWatch
 from pyrometer.serving.running.versions import Versions
 from pyrometer.serving.running.worker import Worker
 from pyrometer.serving.settings import TOKEN, ServeSettings
@@ -91,6 +92,7 @@ class Deployment:
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
+        self._too_much = ""
 
     @property
     def first(self) -> Prepared:
@@ -137,7 +139,11 @@ class Deployment:
         return self.first
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Answer until a signal, or `stop`."""
+        """Answer until a signal, or `stop`.
+
+        Raises:
+            UserProgramError: memory reached its limit; what was accepted has its answers.
+        """
         from pyrometer.serving.http.app import Application
         from pyrometer.serving.http.server import InferenceServer
 
@@ -162,6 +168,7 @@ class Deployment:
             predict=lambda: self._predicted(counting),
         )
         self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
+        monitor.add(MemoryWatch(settings.most_memory_bytes, self._preparing.say, self._end_for_memory))
         assert self._bound is not None
         bound, self._bound = self._bound, None
         with monitor, self._reloaded_by_signal():
@@ -172,6 +179,15 @@ class Deployment:
                 batcher.close()
                 if following is not None:
                     following.cancel()
+        if self._too_much:
+            raise UserProgramError(
+                f"memory: {self._too_much} bytes (most-memory); what was accepted was answered; start the server again, and "
+                "see what the model keeps by pyrometer memory TARGET"
+            )
+
+    def _end_for_memory(self, evidence: str) -> None:
+        self._too_much = evidence
+        self.stop()
 
     def stop(self) -> None:
         """Begin to end, from any thread: accepted requests are answered first."""

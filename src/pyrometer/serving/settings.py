@@ -8,6 +8,7 @@
     hang = "30s"              # a batch that takes longer is given up
     drain = "30s"             # how long accepted requests may take once the server is asked to end
     most-body = "64MiB"
+    most-memory = "6GiB"      # resident; beyond, it answers what it accepted and ends
     threads = 4
 """
 
@@ -38,6 +39,7 @@ _SPELLED = {
     "slow": ("slow_s", parse_duration),
     "budget": ("budget_s", parse_duration),
     "most-body": ("most_body_bytes", parse_bytes),
+    "most-memory": ("most_memory_bytes", parse_bytes),
 }
 
 
@@ -66,6 +68,10 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hang_s: Annotated[Seconds, doc("a batch that takes longer is given up")] = 30.0
     drain_s: Annotated[Seconds, doc("for accepted requests, once the server is asked to end")] = 30.0
     most_body_bytes: Annotated[Bytes, doc("of a request")] = 64 << 20
+    most_memory_bytes: Annotated[
+        Bytes | None,
+        doc("of resident memory, before the server ends as at SIGTERM; by default 95 % of its container's"),
+    ] = None
     slow_s: Annotated[
         Seconds, doc("for the headers of a request, and for its body beside what its size takes")
     ] = 10.0
@@ -81,6 +87,8 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s"):
             _require(field, getattr(self, field), getattr(self, field) > 0, "above 0")
         _require("most_body_bytes", self.most_body_bytes, self.most_body_bytes >= 1024, "at least 1 KiB")
+        most = self.most_memory_bytes
+        _require("most_memory_bytes", most, most is None or most >= 1 << 20, "at least 1 MiB")
         for part in ("name", "version"):
             text = getattr(self, part)
             legal = all(letter.isalnum() or letter in "._-" for letter in text)
