@@ -22,7 +22,7 @@ from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
 from pyrometer.serving.planning.plan import Model, evaluate
 from pyrometer.serving.running.batcher import Batcher, Observer
-from pyrometer.serving.running.canary import Canary
+from pyrometer.serving.running.canary import Canary, ShadowCanary
 from pyrometer.serving.running.counting import Counting
 from pyrometer.serving.running.memory import MemoryWatch
 from pyrometer.serving.running.versions import Versions
@@ -108,7 +108,8 @@ class Deployment:
         where = self._candidate.source.target
         if self._candidate.agent is not None:
             rollout = self._candidate.agent.state.plan.name
-            return f"version {name} ({where}) answers the share of rollout {rollout}"
+            does = "computes beside, unseen," if self._candidate.is_shadow else "answers"
+            return f"version {name} ({where}) {does} the share of rollout {rollout}"
         if self._candidate.is_shadow:
             return f"version {name} ({where}) in the shadow: it runs, and is compared"
         return f"version {name} ({where}) answers {format_percent(self._candidate.share)} of the batches"
@@ -155,7 +156,12 @@ class Deployment:
         canary = self._admit_candidate(counting)
         times = ServiceTimes.of(self.first.points)
         batcher = Batcher(
-            self._versions, self.policy, times, limit_s=settings.hang_s, observer=canary or counting
+            self._versions,
+            self.policy,
+            times,
+            limit_s=settings.hang_s,
+            observer=canary or counting,
+            tolerance=settings.tolerance,
         )
         app = Application(
             self.name,
@@ -235,9 +241,10 @@ class Deployment:
         if self._candidate.agent is not None:
             if self._candidate.control:
                 self._versions.add(self._open[self._candidate.control].program)
-            canary = Canary(self._candidate.agent, observer, self._versions.names)
+            kind = ShadowCanary if self._candidate.is_shadow else Canary
+            canary = kind(self._candidate.agent, observer, self._versions.names)
             self.router = self._candidate.agent.router
-            self._versions.route(canary.choose)
+            self._versions.route(canary.choose, canary.choose_shadow)
             return canary
         if self._candidate.is_shadow:
             self._versions.shadow = name

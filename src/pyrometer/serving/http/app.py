@@ -34,9 +34,9 @@ from pyrometer.serving.http.tensors import (
     encode_answer,
     require_outputs,
 )
-from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError, Served
+from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError
 from pyrometer.serving.running.counting import Counting
-from pyrometer.serving.running.program import Program, Rows
+from pyrometer.serving.running.program import Program, Rows, Served
 from pyrometer.tuning.shapes.axes import Sizes
 from pyrometer.version import __version__
 
