@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
 from rollouts import counts
 
 from pyrometer.cli.main import main
+from pyrometer.monitor.export import server as pages
 from pyrometer.report.schema import schema_of
 from pyrometer.rollout.ledger import open_ledger
 from pyrometer.rollout.observed import NEW, OLD, Reported
@@ -46,7 +48,7 @@ def test_a_version_that_does_harm_is_taken_back_and_why_is_told(capsys, tmp_path
     assert code == 1
     assert "rolled back" in out.splitlines()[0]
     page = (tmp_path / "page.html").read_text()
-    assert "Course of the tests" not in page  # one look is no course
+    assert ">Course of the tests<" not in page  # one look is no course
     assert "rolled back" in page
 
 
@@ -109,6 +111,25 @@ def test_a_plan_from_a_file(capsys, tmp_path):
     assert [metric.name for metric in plan.metrics] == ["detections", "errors", "latency", "disagreed"]
 
 
+def test_other_machines_are_served_where_a_token_is_set(capsys, monkeypatch):
+    start(capsys)
+    served = []
+
+    class Server(pages.MetricsServer):
+        def __init__(self, address, port, shown, *, token):
+            super().__init__(address, port, shown, token=token)
+            served.append((address, token))
+
+    monkeypatch.setattr(pages, "MetricsServer", Server)
+    monkeypatch.setenv("PYROMETER_ROLLOUT_TOKEN", "0123456789abcdef")
+    code, _, err = run(capsys, "watch", "perception", "--once", "--host", "0.0.0.0", "--port", "0")
+    assert code == 3
+    assert re.search(r"http://127.0.0.1:\d+/verdict", err)
+    assert served == [("0.0.0.0", "0123456789abcdef")]
+    monkeypatch.setenv("PYROMETER_ROLLOUT_TOKEN", "short")
+    assert "got 5 characters" in run(capsys, "watch", "perception", "--once", "--port", "0")[2]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -119,6 +140,9 @@ def test_a_plan_from_a_file(capsys, tmp_path):
         (("start", "x", "--old", "a", "--new", "b", "--plan", "plan.toml"), "cannot be read as TOML"),
         (("watch", "perceptoin"), "there is none"),
         (("watch", "perception", "--every", "soon"), "is not a duration"),
+        (("watch", "perception", "--host", "0.0.0.0", "--port", "0"), "set PYROMETER_ROLLOUT_TOKEN"),
+        (("watch", "perception", "--host", "127.0.0.1"), "pass --port too"),
+        (("watch", "perception", "--host", "192.0.2.1x", "--port", "0"), "set PYROMETER_ROLLOUT_TOKEN"),
     ],
 )
 def test_bad_words_are_told_in_one_line(capsys, tmp_path, words, said):

@@ -66,9 +66,10 @@ def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -
 
 def _deployment(target: str, flags: dict[str, Any], *, listens: bool) -> Deployment:
     _require_packages()
+    from pyrometer.listening import token_from
     from pyrometer.serving.deployment import Deployment
     from pyrometer.serving.running.shaping import parse_buckets
-    from pyrometer.serving.settings import load_serve_settings, token_from
+    from pyrometer.serving.settings import TOKEN, load_serve_settings
     from pyrometer.serving.starting.source import source_of
 
     settings = load_serve_settings(
@@ -84,7 +85,7 @@ def _deployment(target: str, flags: dict[str, Any], *, listens: bool) -> Deploym
         settings,
         parse_buckets(flags["buckets"]),
         candidate=_candidate(flags["canary"], flags["shadow"], flags["rollout"]),
-        token=token_from(os.environ),
+        token=token_from(os.environ, TOKEN),
         say=lambda text: click.echo(text, err=True),
     )
 

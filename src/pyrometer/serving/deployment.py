@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pyrometer.errors import InputError, PyrometerError, UsageError, UserProgramError
-from pyrometer.listening import bound_socket, is_loopback, url_of
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.listening import bound_socket, require_token, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
 from pyrometer.rollout.agent import Agent
@@ -75,11 +75,7 @@ class Deployment:
         token: str | None = None,
         say: Say = lambda _: None,
     ) -> None:
-        if not is_loopback(settings.host) and token is None:
-            raise UsageError(
-                f"--host {settings.host}: other machines could connect; set {TOKEN} to a token that clients send, "
-                "such as that of `openssl rand -hex 32`"
-            )
+        require_token(settings.host, token, TOKEN)
         self.settings = settings
         self.name = settings.name or source.name()
         self.token = token

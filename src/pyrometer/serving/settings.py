@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +27,7 @@ from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.settings import find_project, parse_bytes, parse_duration, table_fields
 
 TOKEN = "PYROMETER_SERVE_TOKEN"  # noqa: S105 - the name of the variable
-"""Where the token comes from: a flag would show it to everybody on the machine."""
+"""Where the token comes from."""
 _SPELLED = {
     "latency": ("latency_s", parse_duration),
     "memory": ("memory_bytes", parse_bytes),
@@ -134,17 +133,3 @@ def load_serve_settings(cwd: Path, **given: Any) -> ServeSettings:
         raise InputError(f"serve: {unknown[0]}: no such setting; legal are {', '.join(fields)}")
     found |= {name: value for name, value in given.items() if value is not None}
     return from_dict(ServeSettings, msgspec.to_builtins(found))
-
-
-def token_from(environ: Mapping[str, str]) -> str | None:
-    """The token that requests need, where one is set.
-
-    Raises:
-        InputError: it is too short to keep anybody out.
-    """
-    token = environ.get(TOKEN) or None
-    if token is not None and len(token) < 16:
-        raise InputError(
-            f"{TOKEN}: got {len(token)} characters; legal are 16 or more, such as those of `openssl rand -hex 32`"
-        )
-    return token
