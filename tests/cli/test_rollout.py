@@ -100,6 +100,24 @@ def test_each_lever_has_its_rollout(capsys):
     assert "perception/compile  compile off → compile on  running at 1 %" in run(capsys, "status")[1]
 
 
+def test_show_opens_a_rollout_like_a_run(capsys, tmp_path):
+    start(capsys)
+    report(counts(1000, 60), counts(99_000, 200))
+    run(capsys, "watch", "perception", "--once")
+
+    def shown(*words):
+        assert main(["show", *words]) == 0
+        return capsys.readouterr().out
+
+    assert "rolled back" in shown("perception").splitlines()[0]
+    assert json.loads(shown("perception", "--json"))["decisions"][-1]["action"] == "roll back"
+    assert "## rolled back" in shown("perception", "--markdown")
+    shown("perception", "-o", "shown.html")
+    assert "rolled back" in (tmp_path / "shown.html").read_text()
+    assert main(["show", "perceptoin"]) == 2
+    assert "'perceptoin': no such run" in capsys.readouterr().err
+
+
 def test_a_plan_from_a_file(capsys, tmp_path):
     (tmp_path / "plan.toml").write_text(
         'old = "v1"\nnew = "v2"\nalpha = 0.01\nmin_samples = 50\nagreement = 0.02\n'
