@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pyrometer.errors import InputError, PyrometerError, UsageError
-from pyrometer.listening import bound_socket, is_loopback, url_of
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.listening import bound_socket, require_token, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
 from pyrometer.rollout.agent import Agent
@@ -22,8 +22,9 @@ from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
 from pyrometer.serving.planning.plan import Model, evaluate
 from pyrometer.serving.running.batcher import Batcher, Observer
-from pyrometer.serving.running.canary import Canary
+from pyrometer.serving.running.canary import Canary, ShadowCanary
 from pyrometer.serving.running.counting import Counting
+from pyrometer.serving.running.memory import MemoryWatch
 from pyrometer.serving.running.versions import Versions
 from pyrometer.serving.running.worker import Worker
 from pyrometer.serving.settings import TOKEN, ServeSettings
@@ -74,11 +75,7 @@ class Deployment:
         token: str | None = None,
         say: Say = lambda _: None,
     ) -> None:
-        if not is_loopback(settings.host) and token is None:
-            raise UsageError(
-                f"--host {settings.host}: other machines could connect; set {TOKEN} to a token that clients send, "
-                "such as that of `openssl rand -hex 32`"
-            )
+        require_token(settings.host, token, TOKEN)
         self.settings = settings
         self.name = settings.name or source.name()
         self.token = token
@@ -91,6 +88,7 @@ class Deployment:
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
+        self._too_much = ""
 
     @property
     def first(self) -> Prepared:
@@ -106,7 +104,8 @@ class Deployment:
         where = self._candidate.source.target
         if self._candidate.agent is not None:
             rollout = self._candidate.agent.state.plan.name
-            return f"version {name} ({where}) answers the share of rollout {rollout}"
+            does = "computes beside, unseen," if self._candidate.is_shadow else "answers"
+            return f"version {name} ({where}) {does} the share of rollout {rollout}"
         if self._candidate.is_shadow:
             return f"version {name} ({where}) in the shadow: it runs, and is compared"
         return f"version {name} ({where}) answers {format_percent(self._candidate.share)} of the batches"
@@ -137,7 +136,11 @@ class Deployment:
         return self.first
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Answer until a signal, or `stop`."""
+        """Answer until a signal, or `stop`.
+
+        Raises:
+            UserProgramError: memory reached its limit; what was accepted has its answers.
+        """
         from pyrometer.serving.http.app import Application
         from pyrometer.serving.http.server import InferenceServer
 
@@ -149,7 +152,12 @@ class Deployment:
         canary = self._admit_candidate(counting)
         times = ServiceTimes.of(self.first.points)
         batcher = Batcher(
-            self._versions, self.policy, times, limit_s=settings.hang_s, observer=canary or counting
+            self._versions,
+            self.policy,
+            times,
+            limit_s=settings.hang_s,
+            observer=canary or counting,
+            tolerance=settings.tolerance,
         )
         app = Application(
             self.name,
@@ -162,6 +170,7 @@ class Deployment:
             predict=lambda: self._predicted(counting),
         )
         self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
+        monitor.add(MemoryWatch(settings.most_memory_bytes, self._preparing.say, self._end_for_memory))
         assert self._bound is not None
         bound, self._bound = self._bound, None
         with monitor, self._reloaded_by_signal():
@@ -172,6 +181,15 @@ class Deployment:
                 batcher.close()
                 if following is not None:
                     following.cancel()
+        if self._too_much:
+            raise UserProgramError(
+                f"memory: {self._too_much} bytes (most-memory); what was accepted was answered; start the server again, and "
+                "see what the model keeps by pyrometer memory TARGET"
+            )
+
+    def _end_for_memory(self, evidence: str) -> None:
+        self._too_much = evidence
+        self.stop()
 
     def stop(self) -> None:
         """Begin to end, from any thread: accepted requests are answered first."""
@@ -219,9 +237,10 @@ class Deployment:
         if self._candidate.agent is not None:
             if self._candidate.control:
                 self._versions.add(self._open[self._candidate.control].program)
-            canary = Canary(self._candidate.agent, observer, self._versions.names)
+            kind = ShadowCanary if self._candidate.is_shadow else Canary
+            canary = kind(self._candidate.agent, observer, self._versions.names)
             self.router = self._candidate.agent.router
-            self._versions.route(canary.choose)
+            self._versions.route(canary.choose, canary.choose_shadow)
             return canary
         if self._candidate.is_shadow:
             self._versions.shadow = name
