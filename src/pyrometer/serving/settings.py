@@ -9,6 +9,8 @@
     drain = "30s"             # how long accepted requests may take once the server is asked to end
     most-body = "64MiB"
     threads = 4
+    replicas = 2              # processes that serve the model where --cluster is given, each with so many threads
+    gpus = 0                  # that each of them is given
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from pyrometer.errors import InputError
+from pyrometer.errors import InputError, UsageError
+from pyrometer.listening import is_loopback
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc, from_dict
 from pyrometer.serving.batching.policy import BatchPolicy
@@ -71,6 +74,8 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 10.0
     budget_s: Annotated[Seconds, doc("for timing batches before the first request")] = 5.0
     tolerance: Annotated[float, doc("largest relative error of a recipe's outputs")] = 0.03
+    replicas: Annotated[int, doc("processes that serve the model, on a cluster")] = 2
+    gpus: Annotated[float, doc("GPUs that each replica is given, on a cluster")] = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no server could do."""
@@ -78,6 +83,8 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         _require("batch", self.batch, self.batch is None or self.batch >= 1, "at least 1")
         _require("most_batch", self.most_batch, self.most_batch >= 1, "at least 1")
         _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
+        _require("replicas", self.replicas, self.replicas >= 1, "at least 1")
+        _require("gpus", self.gpus, self.gpus >= 0, "0 or more")
         for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s"):
             _require(field, getattr(self, field), getattr(self, field) > 0, "above 0")
         _require("most_body_bytes", self.most_body_bytes, self.most_body_bytes >= 1024, "at least 1 KiB")
@@ -140,3 +147,16 @@ def token_from(environ: Mapping[str, str]) -> str | None:
             f"{TOKEN}: got {len(token)} characters; legal are 16 or more, such as those of `openssl rand -hex 32`"
         )
     return token
+
+
+def require_token(host: str, token: str | None) -> None:
+    """Let nobody listen for other machines without a token.
+
+    Raises:
+        UsageError: other machines could connect, and no token keeps them out.
+    """
+    if not is_loopback(host) and token is None:
+        raise UsageError(
+            f"--host {host}: other machines could connect; set {TOKEN} to a token that clients send, "
+            "such as that of `openssl rand -hex 32`"
+        )
