@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -31,6 +31,9 @@ from pyrometer.serving.settings import TOKEN, ServeSettings
 from pyrometer.serving.starting.preparing import Prepared, Preparing, Say
 from pyrometer.serving.starting.source import Source
 from pyrometer.tuning.shapes.axes import Dims
+
+if TYPE_CHECKING:  # it needs uvicorn, which a plan does without
+    from pyrometer.serving.http.app import Application
 
 LEAST_FOR_PREDICTION = 100
 
@@ -58,6 +61,7 @@ class Deployment:
         buckets: sizes that vary.
         candidate: another version beside it.
         token: that requests need.
+        url: where it is reached, if somebody else listens.
         say: is told how far it is.
 
     Raises:
@@ -73,6 +77,7 @@ class Deployment:
         *,
         candidate: Candidate | None = None,
         token: str | None = None,
+        url: str | None = None,
         say: Say = lambda _: None,
     ) -> None:
         require_token(settings.host, token, TOKEN)
@@ -82,13 +87,15 @@ class Deployment:
         self._source = source
         self._candidate = candidate
         self._preparing = Preparing(settings, buckets, say)
-        self._bound: socket.socket | None = bound_socket(settings.host, settings.port)
-        self.url = url_of(self._bound)
+        self.listens = url is None
+        self._bound = bound_socket(settings.host, settings.port) if self.listens else None
+        self.url = url or url_of(cast("socket.socket", self._bound))
         self.router: Router | None = None
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
-        self._too_much = ""
+        self.too_much = ""
+        """What its memory was when it reached its limit; Ray ends a replica by it, as `run` ends by itself."""
 
     @property
     def first(self) -> Prepared:
@@ -141,12 +148,46 @@ class Deployment:
         Raises:
             UserProgramError: memory reached its limit; what was accepted has its answers.
         """
-        from pyrometer.serving.http.app import Application
         from pyrometer.serving.http.server import InferenceServer
 
         settings = self.settings
+        app, canary = self.application()
+        self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
+        assert self._bound is not None
+        bound, self._bound = self._bound, None
+        with app.monitor, self._reloaded_by_signal():
+            following = None if canary is None else asyncio.create_task(canary.follow())
+            try:
+                await self._server.run_until_ended(bound, on_ready)
+            finally:
+                app.batcher.close()
+                if following is not None:
+                    following.cancel()
+        if self.too_much:
+            raise UserProgramError(
+                f"memory: {self.too_much} bytes (most-memory); what was accepted was answered; start the server again, and "
+                "see what the model keeps by pyrometer memory TARGET"
+            )
+
+    def application(
+        self,
+        *,
+        labels: dict[str, str] | None = None,
+        metrics: Callable[[], Awaitable[bytes]] | None = None,
+        may_reload: bool = True,
+    ) -> tuple[Application, Canary | None]:
+        """What answers on the running loop, with a monitor to be started, and who says the share of another version.
+
+        Args:
+            labels: of all its metrics.
+            metrics: makes the page of metrics, where it tells of more than this process.
+            may_reload: whether requests may have the target loaded anew.
+        """
+        from pyrometer.serving.http.app import Application
+
+        settings = self.settings
         device = str(self.first.program.session.device)
-        monitor = Monitor(model=self.name, device=device)
+        monitor = Monitor(model=self.name, device=device, labels=labels)
         counting = Counting(monitor)
         self._versions = Versions(self.first.program)
         canary = self._admit_candidate(counting)
@@ -166,30 +207,17 @@ class Deployment:
             counting,
             most_bytes=settings.most_body_bytes,
             token=self.token,
-            reload=self.reload if self._source.may_change else None,
+            reload=self.reload if may_reload and self._source.may_change else None,
             predict=lambda: self._predicted(counting),
+            metrics=metrics,
         )
-        self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
         monitor.add(MemoryWatch(settings.most_memory_bytes, self._preparing.say, self._end_for_memory))
-        assert self._bound is not None
-        bound, self._bound = self._bound, None
-        with monitor, self._reloaded_by_signal():
-            following = None if canary is None else asyncio.create_task(canary.follow())
-            try:
-                await self._server.run_until_ended(bound, on_ready)
-            finally:
-                batcher.close()
-                if following is not None:
-                    following.cancel()
-        if self._too_much:
-            raise UserProgramError(
-                f"memory: {self._too_much} bytes (most-memory); what was accepted was answered; start the server again, and "
-                "see what the model keeps by pyrometer memory TARGET"
-            )
+        return app, canary
 
     def _end_for_memory(self, evidence: str) -> None:
-        self._too_much = evidence
-        self.stop()
+        self.too_much = evidence
+        if self._server is not None:
+            self.stop()
 
     def stop(self) -> None:
         """Begin to end, from any thread: accepted requests are answered first."""

@@ -10,6 +10,8 @@
     most-body = "64MiB"
     most-memory = "6GiB"      # resident; beyond, it answers what it accepted and ends
     threads = 4
+    replicas = 2              # processes that serve the model where --cluster is given, each with so many threads
+    gpus = 0                  # that each of them is given
 """
 
 from __future__ import annotations
@@ -76,6 +78,8 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 10.0
     budget_s: Annotated[Seconds, doc("for timing batches before the first request")] = 5.0
     tolerance: Annotated[float, doc("largest relative error of a recipe's outputs")] = 0.03
+    replicas: Annotated[int, doc("processes that serve the model, on a cluster")] = 2
+    gpus: Annotated[float, doc("GPUs that each replica is given, on a cluster")] = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no server could do."""
@@ -83,6 +87,8 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         _require("batch", self.batch, self.batch is None or self.batch >= 1, "at least 1")
         _require("most_batch", self.most_batch, self.most_batch >= 1, "at least 1")
         _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
+        _require("replicas", self.replicas, self.replicas >= 1, "at least 1")
+        _require("gpus", self.gpus, self.gpus >= 0, "0 or more")
         for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s"):
             _require(field, getattr(self, field), getattr(self, field) > 0, "above 0")
         _require("most_body_bytes", self.most_body_bytes, self.most_body_bytes >= 1024, "at least 1 KiB")

@@ -63,6 +63,7 @@ class Application:
         token: that every request but those for health needs; None lets everybody in.
         reload: loads the newest version from where the present one came from.
         predict: what the policy should do to recent arrivals, for the statistics.
+        metrics: makes the page of metrics, where it tells of more than the monitor.
     """
 
     def __init__(
@@ -76,15 +77,17 @@ class Application:
         token: str | None = None,
         reload: Callable[[], Awaitable[str]] | None = None,
         predict: Callable[[], Any] | None = None,
+        metrics: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
         self.name = name
         self.batcher = batcher
-        self._monitor = monitor
+        self.monitor = monitor
         self._counting = counting
         self._most_bytes = most_bytes
         self._token = token
         self._reload = reload
         self._predict = predict
+        self._metrics = metrics or (lambda: asyncio.to_thread(monitor.metrics_page))
         self._infer_path = f"/v2/models/{name}/infer"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,10 +156,14 @@ class Application:
             priority=priority,
         )
         scope[GONE] = lambda: self.batcher.cancel(waiting)
-        with self._monitor.request("infer", trace_id=decoded.request.id) as request:
+        with self.monitor.request("infer", trace_id=decoded.request.id) as request:
             request.units = decoded.rows
             request.shape = ",".join(["x".join(map(str, array.shape)) for array in decoded.arrays])
-            served: Served = await waiting.payload[1]
+            try:
+                served: Served = await waiting.payload[1]
+            except asyncio.CancelledError:  # so says a server, other than ours, whose client has gone
+                self.batcher.cancel(waiting)
+                raise
             if served.failure is not None:
                 raise ModelError(f"the model failed: {served.failure}")
         return served
@@ -195,8 +202,7 @@ class Application:
         elif path == "/v2/health/ready":
             await _send_state(send, ready=self.is_ready)
         elif path == "/metrics":
-            page = await asyncio.to_thread(self._monitor.metrics_page)
-            await answers.send_bytes(send, page, content_type=CONTENT_TYPE.encode())
+            await answers.send_bytes(send, await self._metrics(), content_type=CONTENT_TYPE.encode())
         elif path == "/openapi.json":
             await answers.send_json(send, pages.openapi(self.name, versions.get(versions.current).signature))
         elif path in {"/", "/docs"}:
