@@ -1,8 +1,10 @@
 """`pyrometer serve` as a process: its screen, signals, a new version under load, and a kill."""
 
 import json
+import re
 import signal
 import subprocess
+import sys
 import time
 
 import httpx
