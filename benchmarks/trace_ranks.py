@@ -142,7 +142,7 @@ print(json.dumps({
 class Refusing(SerialExecutor):
     """Reads no file: all of them must be known."""
 
-    def map_ranks(self, paths: Any, reduce: Any, orders: Any = None) -> Any:
+    def map_ranks(self, paths: Any, reduce: Any, orders: Any = None) -> Any:  # noqa: ARG002 - the signature of others
         """Never called."""
         raise AssertionError(f"{len(paths)} files are read again")
 

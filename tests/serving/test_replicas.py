@@ -61,7 +61,7 @@ def test_replicas_answer_as_one_server_does(served):
 
 
 def test_a_killed_replica_takes_no_accepted_request_along_and_is_replaced(served):
-    _server, url, _ = served
+    server, url, _ = served
     with Load(url, num_clients=8) as load:
         before = replicas(server)
         victim = min(before)
