@@ -1,4 +1,4 @@
-"""`pyrometer show`: look at a stored run again."""
+"""`pyrometer show`: look at a stored run again, or at a rollout."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pyrometer.cli.export import to_json, to_markdown
 from pyrometer.cli.pages import page_option, stored_page
 from pyrometer.cli.printing import print_view
 from pyrometer.cli.saving import store_option
-from pyrometer.errors import UsageError
+from pyrometer.errors import InputError, UsageError
 from pyrometer.garbage import uncollected
+from pyrometer.record import to_dict
+from pyrometer.redaction import redacted
 
 if TYPE_CHECKING:
     from pyrometer.store.store import Store
@@ -27,11 +29,16 @@ if TYPE_CHECKING:
 def command(store: Store, *, run: str, as_json: bool, markdown: bool, page: Path | None) -> None:
     """Print a stored run again.
 
-    RUN is an id, a prefix of one, or `last`.
+    RUN is an id, a prefix of one, or `last`; or the name of a rollout, which is judged by what was counted until now.
     """
     if as_json + markdown + (page is not None) > 1:
         raise UsageError("--json, --markdown and --html exclude each other; give one")
-    found = store.load(run)
+    try:
+        found = store.load(run)
+    except InputError:
+        if not _shows_rollout(store, run, as_json=as_json, markdown=markdown, page=page):
+            raise
+        return
     if as_json:
         click.echo(to_json(store, found))
     elif markdown:
@@ -46,3 +53,20 @@ def command(store: Store, *, run: str, as_json: bool, markdown: bool, page: Path
             from pyrometer.report.terminal import render_document
 
         print_view(provenance_view(found, found.command), render_document(found.kind, found.document))
+
+
+def _shows_rollout(store: Store, name: str, *, as_json: bool, markdown: bool, page: Path | None) -> bool:
+    """Print the rollout of this name; False where there is none."""
+    from pyrometer.cli.rolling import print_rollout, rollout_document
+    from pyrometer.rollout.ledger import StoredLedger
+
+    ledger = StoredLedger(store)
+    if ledger.read(name) is None:
+        return False
+    if markdown:
+        from pyrometer.report.markdown import render_document
+
+        click.echo(render_document("rollout", to_dict(redacted(rollout_document(ledger, name)))))
+    else:
+        print_rollout(ledger, name, as_json=as_json, full=True, page=page)
+    return True

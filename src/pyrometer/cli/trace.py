@@ -182,16 +182,19 @@ def _of_files(
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.progress import heard_by
-    from pyrometer.trace.reporting.job_report import report_files
+    from pyrometer.trace.reporting.job_report import MOST_ALONE, report_files
 
     files = find_files(list(inputs))
+    drawn: Sequence[str | Path] = files
     with progress_bar() as progress, heard_by(progress):
         report = report_files(files, strict=strict)
+    if len(report.ranks) < len(files) > MOST_ALONE:
+        drawn = [rank.path for rank in report.ranks]
     evidence = evidence_of_trace(" ".join(inputs), report)
-    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+    document = TraceDocument.of(evidence, explained(evidence))
     return _show(
         msgspec.structs.replace(document, **provenance(None)),
-        Attachments() if page is None else _drawn(files, strict=strict),
+        Attachments() if page is None else _drawn(drawn, strict=strict),
         as_json=as_json,
         page=page,
         full=full,
@@ -244,7 +247,7 @@ def _of_capture(
             capture=captured.trace.capture,
             program=captured.program,
         )
-        document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+        document = TraceDocument.of(evidence, explained(evidence))
         attachments = with_sources(draw(captured.trace.ranks), document)
         document = stored(document, store_location, kind="trace", attachments=attachments)
         shown = _show(
@@ -274,7 +277,10 @@ def _compared(
     diff = diff_traces(a, b, anyway=anyway)
     before, after = report_rank(a), report_rank(b)
     evidence = Evidence(target=" against ".join(inputs), trace=after, trace_verdict=judge(after))
-    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence), before=before, diff=diff)
+    diagnosis = explained(evidence)
+    document = TraceDocument(
+        evidence=evidence, diagnosis=diagnosis, findings=diagnosis.findings, before=before, diff=diff
+    )
     return msgspec.structs.replace(document, **provenance(None)), draw([a, b])
 
 

@@ -31,8 +31,6 @@ def late(job: Job | None) -> str:
 
 def _ranks(job: Job) -> Section:
     facts = [Fact("ranks", str(len(job.ranks)), "" if job.world_size is None else f"of {job.world_size}")]
-    if job.missing_ranks:
-        facts.append(Fact("missing", numbers(job.missing_ranks)))
     if job.compute_imbalance is not None:
         facts.append(Fact("imbalance of computing", f"{job.compute_imbalance:.3g}×", "largest over mean"))
     if job.clock_residual_ns is not None:
@@ -43,7 +41,7 @@ def _ranks(job: Job) -> Section:
                 "how far times between ranks are uncertain",
             )
         )
-    facts += [Fact("left out", f"{failure.path}: {failure.message}") for failure in job.failures]
+    facts += [Fact("caution", warning) for warning in job.warnings]
     facts += [Fact("note", note) for note in job.notes]
     held = widest_parts({name: sum(rank.parts.get(name, 0) for rank in job.ranks) for name in PART_SLOTS})
     body = [
@@ -144,13 +142,3 @@ def _pipelines(job: Job) -> Section:
     ]
     columns = ("pipeline", "rank", "bubble", "computes per step", "waits", "schedule")
     return Section("pipeline", "Pipeline", [], Table(columns, body, frozenset({5})))
-
-
-def numbers(ranks: list[int], most: int = 12) -> str:
-    """A list of ranks, cut.
-
-    >>> numbers([3, 4], most=1)
-    '3, … (2 in all)'
-    """
-    text = ", ".join(map(str, ranks[:most]))
-    return text if len(ranks) <= most else f"{text}, … ({len(ranks)} in all)"

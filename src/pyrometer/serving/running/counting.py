@@ -13,12 +13,15 @@ from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Seconds
 from pyrometer.serving.batching.service_times import ServicePoint
 from pyrometer.serving.running.batcher import Bucket, Ended
+from pyrometer.serving.running.shadow import Compared
 from pyrometer.serving.running.shaping import padding_share, told, volume
 from pyrometer.tuning.shapes.axes import Sizes
 
 MOST_RECENT = 4096
 """Requests that a prediction is made from."""
 
+LARGEST_ERROR = 1e9
+"""That is told of a shadow; outputs that cannot be compared are infinitely far apart."""
 LEAST_SAMPLES = 10
 """Service times of one size from which on they stand for those that were measured before the first request."""
 
@@ -59,12 +62,14 @@ class Counting:
         self._shadow = monitor.histogram(
             "serve_shadow_error", "Largest difference of the shadow's outputs, relative to the largest value"
         )
+        self._shadow_answers = monitor.counter(
+            "serve_shadow_answers", "Requests that the shadow answered too, by whether it agrees", ["outcome"]
+        )
         self._shadow_failures = monitor.counter("serve_shadow_failures", "Batches that the shadow failed on")
         self._free_s: Seconds = 0.0
         self._course: deque[tuple[Seconds, tuple[str, int], Seconds]] = deque(maxlen=MOST_RECENT)
         self.recent: deque[Arrived] = deque(maxlen=MOST_RECENT)
         self.tally: Tally[str] = Tally()
-        self.shadow_errors: deque[float] = deque(maxlen=MOST_RECENT)
 
     def batch_ended(self, ended: Ended, num_waiting: int) -> None:
         """A batch has run."""
@@ -131,14 +136,20 @@ class Counting:
         self._refused.add(1, kind)
         self.tally[f"refused_{kind}"] += 1
 
-    def shadowed(self, error: float | None) -> None:
+    def shadowed(self, compared: Compared) -> None:
         """A batch has run in the shadow, too."""
-        if error is None:
+        if compared.failure is not None:
             self._shadow_failures.add(1)
-            self.tally["shadow_failures"] += 1
-        else:
-            self._shadow.record(error)
-            self.shadow_errors.append(error)
+        if compared.error is not None:
+            self._shadow.record(min(compared.error, LARGEST_ERROR))
+        if compared.num:
+            self._shadow_answers.add(compared.num - compared.num_differ, "agrees")
+            self._shadow_answers.add(compared.num_differ, "differs")
+        self.tally.update(
+            shadow_failures=compared.failure is not None,
+            shadow_compared=compared.num,
+            shadow_differs=compared.num_differ,
+        )
 
     def summary(self) -> dict[str, float | None]:
         """How it stands: counts since the start, and latencies of the most recent requests in queue and model."""

@@ -14,6 +14,9 @@ from pyrometer.trace.jobs.summary import RankSummary
 MIN_SHARE = 0.02
 """Share of all waiting that makes a rank worth naming."""
 
+COMPARED = 64
+"""Other ranks, evenly chosen, beside whose work that of a straggler is put; their median needs no more."""
+
 
 class Suspect(Record, frozen=True, kw_only=True):
     """Work that takes longer on a straggler than on the median rank, before the collectives that it comes late to."""
@@ -122,6 +125,10 @@ def _suspects(
 ) -> list[Suspect]:
     """Sum each kind of work per rank over the collectives that the straggler came late to, and compare."""
     members = waits.join(late.select("match"), on="match", how="semi").select("rank", "call")
+    beside = [held for held in sorted(members["rank"].unique()) if held != rank]
+    seen = {rank, *beside[:: -(-len(beside) // COMPARED) or 1]}
+    members = members.filter(pl.col("rank").is_in(seen))
+    summaries = [summary for summary in summaries if summary.rank in seen]
     parts = [_work(summary, members.filter(pl.col("rank") == summary.rank)) for summary in summaries]
     work = (
         pl.concat([part for part in parts if part is not None]) if any(p is not None for p in parts) else None

@@ -118,6 +118,9 @@ class Recipe(Record, frozen=True, kw_only=True):
     dropped: list[Dropped] = []
     tolerance: float
     environment: Environment
+    num_ranks: Annotated[
+        int | None, doc("of the script that it is for; null for a workload of one process")
+    ] = None
     place: Annotated[str | None, doc("the file that it was read from; not written")] = None
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.trial import Trial
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.worker import Worker, WorkerSide, worker
+from pyrometer.bench.worker import Asked, WorkerSide, worker
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, key_of, label_of
@@ -41,7 +41,7 @@ class OpenConfiguration:
     """
 
     configuration: Configuration
-    worker: Worker
+    worker: Asked
     opened: protocol.Opened
     elapsed_s: Seconds
     stack: contextlib.ExitStack

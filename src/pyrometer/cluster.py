@@ -1,0 +1,132 @@
+"""A cluster of Ray, as `--cluster` names it: the one place where we connect to one; Ray is imported here alone, and late.
+
+::
+
+    local                     a Ray of this command's own, on this machine, that ends with it
+    ray://HOST:10001          Ray's client port of a cluster
+    HOST:6379, auto           from one of the cluster's machines
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyrometer.errors import InputError, UsageError
+from pyrometer.quantity import Seconds
+
+LOCAL = "local"
+FORMS = "ray://HOST:10001, HOST:6379 or auto on one of the cluster's machines, or local"
+REACH_S: Seconds = 5.0
+STORE_BYTES = 256 << 20
+"""Of a local Ray: only small answers go through its store of objects."""
+
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""Nothing is reported to anybody, and GPUs stay visible to what asks for none."""
+
+
+def require_ray() -> None:
+    """Say how Ray is installed where it is not; nothing is imported.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("ray") is None:
+        raise UsageError(
+            "--cluster needs ray, which is not installed; install it by pip install 'pyrometer[cluster]'"
+        )
+
+
+def host_of(address: str) -> str:
+    """The host in an address; empty where it names none.
+
+    >>> host_of("ray://head:10001"), host_of("10.0.0.1:6379"), host_of("local")
+    ('head', '10.0.0.1', '')
+
+    Raises:
+        InputError: it is no address of a cluster.
+    """
+    return _parsed(address)[0]
+
+
+@contextlib.contextmanager
+def connected(
+    address: str, *, environment: Mapping[str, str] | None = None, cores: int | None = None
+) -> Iterator[Any]:
+    """Ray's module, connected; a local Ray is started, and ends with the block.
+
+    What runs on a cluster starts in a copy of the working directory, so that targets mean there what they mean here.
+
+    Args:
+        address: as `--cluster` has it.
+        environment: variables of the processes that do our work.
+        cores: of a local Ray; by default those that this process may use.
+
+    Raises:
+        UsageError: Ray is not installed.
+        InputError: the cluster cannot be reached, or refuses the connection.
+    """
+    require_ray()
+    _require_answer(address)
+    os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
+    import ray
+
+    if ray.is_initialized():  # by the program that calls us: its Ray is ours, too, and stays
+        yield ray
+        return
+    try:
+        ray.init(address, **_options(address, dict(environment or {}), cores))
+    except Exception as error:
+        raise InputError(f"--cluster {address}: {_first_line(error)}; legal is {FORMS}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _options(address: str, environment: dict[str, str], cores: int | None) -> dict[str, Any]:
+    common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address != LOCAL:
+        place = {"working_dir": str(Path.cwd())}
+        return common | {"runtime_env": {"env_vars": environment, **place}}
+    return common | {
+        "runtime_env": {"env_vars": environment},
+        "include_dashboard": False,
+        "num_cpus": cores,
+        "object_store_memory": STORE_BYTES,
+        "_node_ip_address": "127.0.0.1",
+    }
+
+
+def _parsed(address: str) -> tuple[str, int]:
+    if address in {LOCAL, "auto"}:
+        return "", 0
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and host and port.isdigit() and 0 < int(port) < 65536) or "/" in host:
+        raise InputError(f"--cluster {address}: is no address of a cluster; legal is {FORMS}")
+    return host, int(port)
+
+
+def _require_answer(address: str) -> None:
+    """Ask the port first: Ray itself tries for minutes, and may end the process."""
+    host, port = _parsed(address)
+    if not host:
+        return
+    try:
+        socket.create_connection((host, port), timeout=REACH_S).close()
+    except OSError as error:
+        raise InputError(
+            f"--cluster {address}: nothing answers there ({error.strerror or error}); start a head by `ray start --head`, "
+            "or name the address that it printed"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
