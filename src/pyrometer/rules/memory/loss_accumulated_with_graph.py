@@ -65,7 +65,7 @@ from pyrometer.rules.memory.patterns.accumulating import (
 )
 from pyrometer.rules.memory.patterns.handed import handed
 from pyrometer.rules.memory.patterns.leaking import GROWING, last_name, leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:

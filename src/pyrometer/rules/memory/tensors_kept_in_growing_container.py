@@ -64,7 +64,7 @@ from pyrometer.rules.memory.patterns.accumulating import (
     is_trimmed,
 )
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
