@@ -18,10 +18,10 @@ One rule is one file, called after it. The module docstring is its documentation
     )
 
     @RULE.in_source
-    def find(module: Module) -> Iterator[Match]: ...
+    def find(module: Module) -> Matches: ...
 
     @RULE.in_evidence("trace")
-    def explain(evidence: Case) -> Iterator[Finding]:
+    def explain(case: Case) -> Findings:
         yield RULE.finding(message=..., where=..., confidence=..., advice=...)
 
 Its name, that of the file with hyphens, reads as "ignore <name>": it names the pattern, not the cure.
@@ -33,7 +33,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -54,6 +54,9 @@ Kind = Literal[RecordKind, "source"]
 
 Stage = Literal["preview", "stable", "deprecated"]
 """preview: may change in any release; stable: only its limits may; deprecated: says what succeeds it."""
+
+Findings: TypeAlias = Iterator[Finding]
+"""What a check of records yields."""
 
 SourceCheck = Callable[["Module"], Iterable["Match"]]
 EvidenceCheck = Callable[["Case"], Iterable[Finding]]

@@ -43,11 +43,10 @@ Tolerance: from then on the model is compiled, which rounds in another order. Th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
@@ -58,7 +57,7 @@ RULE = declare(code="PYR416", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Calls that are statements."""
     for call in compile_calls(module):
         statement = module.parent(call.node)

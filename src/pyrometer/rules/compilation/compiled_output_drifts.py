@@ -43,14 +43,13 @@ code round where eager code does, and costs some speed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Severity
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.inspection.record import ModeResult
@@ -74,7 +73,7 @@ HALF_ADVICE = "Let fused code round where eager code does and compare again; if 
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The program as it is compiled, and each evaluated mode that drifts."""
     report = case.compiled
     if report is None:

@@ -51,14 +51,12 @@ Semantic: it is the program's own code that has to change. What is printed, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, SkippedFrame
@@ -71,7 +69,7 @@ KINDS = frozenset({"break", "error"})
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding per function that was given up without anybody's wish."""
     report = case.compiled
     if report is None:

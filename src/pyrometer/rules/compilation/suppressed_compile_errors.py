@@ -45,11 +45,10 @@ Semantic: taken out, what failed in silence raises.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.debug_settings import is_behind_flag
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
@@ -62,7 +61,7 @@ SETTING = "torch._dynamo.config.suppress_errors"
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Assignments of True."""
     if "suppress_errors" not in module.text or "config.disable = True" in module.text:
         return

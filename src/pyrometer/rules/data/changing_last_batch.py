@@ -44,11 +44,10 @@ Up to `batch_size - 1` samples are left out of each epoch; with shuffling they a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls, trains
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
@@ -59,7 +58,7 @@ RULE = declare(code="PYR311", severity="info", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Training loaders of compiled programs that keep a smaller last batch."""
     if not trains(module) or not _compiles_for_fixed_shapes(module):
         return

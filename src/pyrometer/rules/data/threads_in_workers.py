@@ -38,12 +38,10 @@ Left to a person: results of parallel sums may differ by rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -52,6 +50,6 @@ RULE = declare(code="PYR315", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to decode with one thread per worker."""
     yield from advised(RULE, case, "one-thread-per-worker", confidence="high")

@@ -38,11 +38,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent, format_rate
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.job import Job
     from pyrometer.trace.jobs.waits import JobCollective
 
@@ -78,7 +77,7 @@ class Reachable(NamedTuple):
 
 
 @RULE.in_evidence("job")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Large collectives far below what is known to be possible."""
     job = case.job
     span = sum(row.span_ns for row in job.ranks) if job is not None else 0

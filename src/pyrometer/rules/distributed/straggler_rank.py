@@ -33,18 +33,16 @@ No fix is applied: the cause may lie in the program, in the data, or in the mach
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.stragglers import Straggler, Suspect
 
 RULE = declare(
@@ -63,7 +61,7 @@ LOADER = "DataLoader"
 
 
 @RULE.in_evidence("job")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Ranks whose delay lengthens the step of all."""
     job = case.job
     span = max((row.span_ns for row in job.ranks), default=0) if job is not None else 0

@@ -43,11 +43,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.rule import declare
 from pyrometer.source.edit import Edit
 
@@ -68,7 +67,7 @@ DEVICE_NAME = re.compile(r"(^|_)(device|dev)$")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Factories whose result is moved at once, in hot code."""
     for factory in module.calls(*FACTORIES):
         move = _move(module, factory)

@@ -44,16 +44,14 @@ No fix is applied: what a log must survive is for the program to say. The lines 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import INPUT_OUTPUT, spending, spending_finding
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR120",
@@ -81,7 +79,7 @@ def _advice(line: HostLine) -> str:
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, INPUT_OUTPUT, case.limit(RULE, "min_share"))
     if spent is not None:

@@ -34,16 +34,14 @@ decides on the host. Fused kernels may round differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -68,7 +66,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Idle time between short kernels."""
     report, starved = case.trace, starvation(case)
     if report is None or starved is None or report.launches.device is None:

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import copies_to_host, goes_to_cpu, is_non_blocking, scalar_reads
 from pyrometer.rules.host.patterns.shown import prints
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ WAITS = frozenset({"synchronize", "wait", "query", "elapsed_time", "item", "toli
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Reads of copies that may not have arrived."""
     reads = {
         read.subject: read for search in (scalar_reads, copies_to_host, prints) for read in search(module)

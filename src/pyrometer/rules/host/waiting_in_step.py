@@ -33,15 +33,13 @@ No fix is applied: what the wait protects is for the program to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import WAITING, spending, spending_finding
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR124",
@@ -52,7 +50,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, WAITING, case.limit(RULE, "min_share"))
     if spent is not None:

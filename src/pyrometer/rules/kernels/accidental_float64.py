@@ -45,14 +45,13 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.value import Kind
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import RoofPoint
 
@@ -88,7 +87,7 @@ MAKING = frozenset(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """All such operators together, at the line where the type comes in."""
     trace = case.trace
     if trace is None:

@@ -37,11 +37,9 @@ There is no fix that holds for all operators; each change has to be compared for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
@@ -54,7 +52,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import stretch, untraced
 
 if TYPE_CHECKING:
@@ -97,7 +95,7 @@ MOST = 3
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The operators that are furthest from what they could reach, the most time first."""
     trace = case.trace
     if trace is None or _is_disturbed(case):

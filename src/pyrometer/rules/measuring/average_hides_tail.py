@@ -44,7 +44,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ TAILS = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Means of latencies in files that take nothing else of them."""
     found = [(call, name) for call, name in _means(module) if "latenc" in name.lower()]
     if not found or _looks_at_tails(module):

@@ -54,7 +54,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
 from pyrometer.rules.rule import declare
 
@@ -69,7 +69,7 @@ LOGGERS = frozenset({"log", "logger", "_logger", "LOG", "LOGGER", "logging"})
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Logging that nothing makes rare, in code that runs for every step or request."""
     if not module.imports_torch:
         return

@@ -40,10 +40,9 @@ Left to a person: the call belongs at the end of whatever counts as a step.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
 from pyrometer.rules.rule import declare
 
@@ -54,7 +53,7 @@ RULE = declare(code="PYR013", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Scheduled profilers whose `step` nobody can call."""
     for block in profiled_blocks(module):
         schedule = block.argument("schedule")

@@ -47,10 +47,9 @@ Left to a person: what the sleep waits for is not in the text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import calls_between, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
 from pyrometer.rules.rule import declare
@@ -62,7 +61,7 @@ RULE = declare(code="PYR015", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Sleeps beside a model, between two readings."""
     if "sleep" not in module.text:
         return

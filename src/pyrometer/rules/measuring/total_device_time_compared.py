@@ -37,10 +37,9 @@ of the program differs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
@@ -54,7 +53,7 @@ SORTERS = ("sorted", "max", "heapq.nlargest")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Tables and sorts by a total."""
     for call in module.method_calls("table"):
         key = module.keyword(call, "sort_by") or (call.args[0] if call.args else None)

@@ -36,14 +36,12 @@ Nothing in the program changes: it is measured again, longer or on a quieter mac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.bench.quality import CaveatCode
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.rule import Limit, declare
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
@@ -72,7 +70,7 @@ HARMLESS = frozenset({"tail_unbounded", "batched", "autocorrelated", "memory_gro
 
 
 @RULE.in_evidence("measurement")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The caveats of the step time, the most serious first."""
     measured = case.measurement
     if measured is None or measured.failure is not None:

@@ -55,7 +55,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Match, Matches, match
 from pyrometer.rules.memory.patterns.accumulating import (
     Addition,
     additions,
@@ -65,15 +65,12 @@ from pyrometer.rules.memory.patterns.accumulating import (
 )
 from pyrometer.rules.memory.patterns.handed import handed
 from pyrometer.rules.memory.patterns.leaking import GROWING, last_name, leak_finding, rate, sites
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.advice import FixClass
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(code="PYR202", severity="warning", fix_class="semantic")
@@ -92,7 +89,7 @@ RECORDING = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Sums and lists that hold the graphs of earlier steps."""
     if not module.imports_torch:
         return
@@ -145,7 +142,7 @@ def _goes_backward_itself(module: Module, addition: Addition) -> bool:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Sites whose tensors stay with an autograd graph."""
     for number, site in sites(case, "graph"):
         graph = (

@@ -55,7 +55,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.accumulating import (
     Addition,
     additions,
@@ -64,21 +64,18 @@ from pyrometer.rules.memory.patterns.accumulating import (
     is_trimmed,
 )
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(code="PYR203", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Containers that outlive their function and only grow."""
     if not module.imports_torch:
         return
@@ -107,7 +104,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Containers that grew, of tensors without a graph."""
     for number, site in sites(case, "container"):
         yield leak_finding(

@@ -40,10 +40,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Match, Matches, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed, functional, renamed, same
 from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
@@ -62,7 +61,7 @@ BELOW_ZERO = re.compile(r"log_?p|log_?soft|log_?sig")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Formulas with a sound equivalent."""
     if not module.imports_torch or not any(word in module.text for word in WORDS):
         return

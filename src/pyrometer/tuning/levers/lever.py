@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pyrometer.advice import FixClass
+from pyrometer.errors import InputError
 from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.stages import Kind, Place, Stage
 from pyrometer.tuning.levers.subject import Subject
@@ -106,6 +107,26 @@ class RankLever(LeverOf[RankSubject]):
     stage: ClassVar[Stage] = "device"
     place: ClassVar[Place] = "settings"
     kinds = frozenset({"ranks"})
+
+
+L = TypeVar("L", bound=type[LeverOf[Any]])
+
+registered: dict[str, LeverOf[Any]] = {}
+"""By name; those of our own once their modules are imported."""
+
+
+def lever(kind: L) -> L:
+    """Register a class of levers under its name.
+
+    Raises:
+        InputError: another class has that name; names both.
+    """
+    other = registered.get(kind.name)
+    if other is not None and type(other) is not kind:
+        theirs, ours = (f"{each.__module__}.{each.__qualname__}" for each in (type(other), kind))
+        raise InputError(f"lever {kind.name!r}: both {theirs} and {ours} have that name; rename one")
+    registered[kind.name] = kind()
+    return kind
 
 
 def missing_packages(lever: LeverOf[Any]) -> str | None:

@@ -10,14 +10,13 @@ from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.tuning.levers.attention import written_out
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import (
     inductor_patch,
     missing_compiler,
     num_cpp_wrappers,
     num_frozen_parameters,
 )
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
 

@@ -6,8 +6,7 @@ from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
 from pyrometer.tuning.levers.runtimes.refusing import refuses_export
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of

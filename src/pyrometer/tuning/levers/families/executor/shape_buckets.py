@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.sample import varying_dims

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)

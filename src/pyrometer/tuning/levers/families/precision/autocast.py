@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _FIRST_SCALE = 2.0**12

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _FIRST_WITH_TF32 = (8, 0)

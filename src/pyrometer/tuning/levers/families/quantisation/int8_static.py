@@ -10,9 +10,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import inductor_passes_kept, inductor_patch, num_int8_kernels
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.trials.cases import refreshed
 from pyrometer.workload.inputs import Arguments

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.pruning.chains import chains_of
 from pyrometer.tuning.pruning.channels import ROOM, num_kept, remove_channels

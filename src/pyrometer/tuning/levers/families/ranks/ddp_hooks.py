@@ -12,9 +12,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pyrometer.tuning.levers.families.ranks.ddp_settings import NO_DDP
 from pyrometer.tuning.levers.families.ranks.top_k import TopK
-from pyrometer.tuning.levers.lever import Parameters, RankLever
+from pyrometer.tuning.levers.lever import Parameters, RankLever, lever
 from pyrometer.tuning.levers.rank_subject import RankSubject
-from pyrometer.tuning.levers.registry import lever
 
 FIRST_COMPRESSED = 2
 """Steps with whole gradients: in the first one DistributedDataParallel finds its buckets."""

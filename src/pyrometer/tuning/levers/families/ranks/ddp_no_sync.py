@@ -9,9 +9,8 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from pyrometer.tuning.levers.families.ranks.ddp_settings import NO_DDP
-from pyrometer.tuning.levers.lever import Parameters, RankLever
+from pyrometer.tuning.levers.lever import Parameters, RankLever, lever
 from pyrometer.tuning.levers.rank_subject import RankSubject
-from pyrometer.tuning.levers.registry import lever
 
 
 @lever

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from torch.nn.parallel import DistributedDataParallel
 
-from pyrometer.tuning.levers.lever import Parameters, RankLever
+from pyrometer.tuning.levers.lever import Parameters, RankLever, lever
 from pyrometer.tuning.levers.rank_subject import RankSubject
-from pyrometer.tuning.levers.registry import lever
 
 NO_DDP = "the script does not use DistributedDataParallel"
 _MIB = 1 << 20

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy
 
-from pyrometer.tuning.levers.lever import Parameters, RankLever
+from pyrometer.tuning.levers.lever import Parameters, RankLever, lever
 from pyrometer.tuning.levers.rank_subject import RankSubject, wholes
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.workload.program.repeated import blocks
 
 NO_FSDP = "the script does not use fully_shard"

@@ -9,8 +9,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import NotApplicableError, UserProgramError
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.changes.micro_batches import micro_batches
 from pyrometer.workload.inputs import Arguments, leading_dimension

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.parts import submodules_of
 

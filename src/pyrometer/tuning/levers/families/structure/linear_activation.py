@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from pyrometer.tuning.levers.adjacent import adjacent, replace_modules
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import linear_pointwise
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 
 _NAMES: dict[type[nn.Module], str] = {

@@ -10,8 +10,7 @@ from torch import nn
 
 from pyrometer.tuning.levers.adjacent import replace_modules
 from pyrometer.tuning.levers.attention import constants_of, fused
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.state import inference_mode
 

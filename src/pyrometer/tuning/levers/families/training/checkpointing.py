@@ -9,8 +9,7 @@ from typing import Any
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.checkpointing.plan import plan_checkpoints
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.changes.checkpointing import CheckpointedForward, checkpointed
 from pyrometer.workload.training import Training, TrainingSession

@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import counting_inductor, missing_compiler
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.parts import tracked_step
 

@@ -12,8 +12,7 @@ from pyrometer.hardware.cpu import read_cpu
 from pyrometer.loading.loader import settings_of, with_settings
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.tuning.levers.batches import loader_of, over_loader
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.loader.limits import REPEATED, Limits, repeats_itself
 from pyrometer.tuning.loader.search import Space

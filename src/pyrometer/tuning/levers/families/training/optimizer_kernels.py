@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import ClassVar
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 
