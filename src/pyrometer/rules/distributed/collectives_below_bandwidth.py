@@ -2,7 +2,7 @@
 
 ## What it does
 Takes the bus bandwidth of large messages while data really moves, that is of the rank that waited least, and compares it with the
-fastest call of the same collective in the same group, and with NVLink's bandwidth where all ranks are on one machine whose
+fastest call of the same collective in the same group, with the same collective in other groups whose ranks lie alike, and with NVLink's bandwidth where all ranks are on one machine whose
 devices are known to have it.
 
 ## Why it costs
@@ -58,6 +58,9 @@ RULE = declare(
         Limit("min_bytes", 16 << 20, "smaller messages are bound by latency"),
         Limit("min_calls", 5, "of fewer calls the fastest may be a stray"),
         Limit("min_of_fastest", 0.5, "calls of one size on links of their own differ by a tenth or two"),
+        Limit(
+            "min_of_equals", 0.6, "groups that lie alike, over links of one kind, differ by a tenth or two"
+        ),
         Limit("min_of_link", 0.4, "NCCL reaches seven to nine tenths of NVLink with large messages"),
         Limit("min_share", 0.02, "less than that of the time cannot be told from noise"),
     ),
@@ -109,6 +112,7 @@ def explain(case: Case) -> Iterator[Finding]:
             ),
             where=Place(op=collective.name),
             evidence={
+                "group_ranks": collective.group_ranks,
                 "bus_bandwidth": collective.bus_bandwidth,
                 "reachable": best.rate,
                 "bytes_per_call": collective.bytes,
@@ -145,6 +149,9 @@ def _reachable(case: Case, job: Job, collective: JobCollective) -> Iterator[Reac
     )
     if fastest:
         yield Reachable(fastest, case.limit(RULE, "min_of_fastest"), "its fastest call")
+    if collective.bus_bandwidth_of_equals:
+        least = case.limit(RULE, "min_of_equals")
+        yield Reachable(collective.bus_bandwidth_of_equals, least, "what the groups beside it reach")
     hosts = {row.host for row in job.ranks}
     if len(hosts) == 1 and None not in hosts:
         names = {name for report in case.ranks for name in report.devices}

@@ -73,6 +73,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     held = {summary.rank for summary in summaries}
     missing = [rank for rank in range(world_size or 0) if rank not in held]
     compute = [summary.compute_ns for summary in summaries]
+    pipelines = find_pipelines(matched.calls, waits, summaries, offsets)
     return Job(
         world_size=world_size,
         ranks=_rows(summaries, between),
@@ -81,7 +82,9 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         failures=failures,
         collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
-        stragglers=find_stragglers(waits, summaries, residual or 0),
+        stragglers=find_stragglers(
+            waits, summaries, residual or 0, [pipeline.ranks for pipeline in pipelines]
+        ),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
         clocks=clocks,
         clock_residual_ns=residual,
@@ -90,7 +93,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         num_mismatches={**matched.num_mismatches, **({"apart": num_apart} if num_apart else {})},
         mismatches=matched.mismatches,
         num_calls_left_out=sum(summary.num_calls_left_out for summary in summaries),
-        pipelines=find_pipelines(matched.calls, waits, summaries, offsets),
+        pipelines=pipelines,
         prefetch=_prefetch(matched.calls, summaries),
         notes=_notes(summaries, matched, waits, clocks),
     )

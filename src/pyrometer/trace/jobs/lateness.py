@@ -1,0 +1,66 @@
+"""Whose fault it is that a rank comes late: its own work, or what it waited for in other groups; and whether it is chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from pyrometer.bench.distributions import student_tail
+
+FEWEST_STEPS = 3
+"""Steps that it takes to tell a steady delay from chance."""
+
+FAR_OUT = 5.0
+"""Deviations, in robust standard deviations, beyond which a step counts no further: a hiccup is not how a rank runs."""
+
+
+def with_lag(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add what is inherited of a rank's lateness, and its own lag.
+
+    A rank whose tensor-parallel partner is slow comes late to its data-parallel group, too, and so does one whose other group
+    has a slow link. So `inherited_ns` is what the rank spent in collectives of other groups, with nothing computed meanwhile, since it
+    last met this group, beyond what the middle rank of the group spent so; `lag_ns` is its start less the middle start,
+    without what is inherited.
+
+    Args:
+        calls: `with_waits`, on one clock.
+    """
+    exposed = pl.col("exposed_ns").fill_null(0)
+    ordered = calls.sort("rank", "start_ns").with_columns(after=exposed.cum_sum().over("rank"))
+    met = pl.col("after").shift(1).over("rank", "key").fill_null(0)
+    elsewhere = ordered.with_columns(elsewhere=(pl.col("after") - exposed - met).clip(lower_bound=0))
+    lag = pl.col("start_ns") - _middle("start_ns")
+    inherited = pl.col("elsewhere") - _middle("elsewhere")
+    return elsewhere.with_columns(inherited_ns=inherited.clip(lower_bound=0), lag_ns=lag - inherited).drop(
+        "after", "elsewhere"
+    )
+
+
+def _middle(column: str) -> pl.Expr:
+    """The median over the ranks of a collective, in integers."""
+    ordered = pl.col(column).sort()
+    return ((ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)) // 2).over("match")
+
+
+def chance_of_lag(lags: Sequence[int], num_ranks: int) -> float | None:
+    """How probable it is that the last of so many equal ranks lags like this, step by step; null for too few steps.
+
+    Student's t over the steps, against ranks that lag behind the middle of all by nothing on average; times the number of ranks, since the worst of them
+    was chosen.
+
+    >>> chance_of_lag([100, 110, 90, 105], 4) < 0.01 < chance_of_lag([100, -110, 90, 5], 4)
+    True
+    """
+    if len(lags) < FEWEST_STEPS:
+        return None
+    values = np.asarray(lags, float)
+    middle = np.median(values)
+    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    held = np.clip(values, middle - FAR_OUT * spread, middle + FAR_OUT * spread) if spread else values
+    error = float(held.std(ddof=1)) / len(held) ** 0.5
+    if not error:
+        return 0.0 if held.mean() > 0 else 1.0
+    beyond = student_tail(float(held.mean()) / error, len(held) - 1) / 2
+    return min(1.0, num_ranks * (beyond if held.mean() > 0 else 1 - beyond))
