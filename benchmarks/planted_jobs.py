@@ -121,6 +121,8 @@ def _plant(plan: Plan, chance: random.Random) -> None:
         plan.slow_rank = chance.randrange(plan.world)
         plan.slow_how = chance.choice(("compute", "load", "host"))
         plan.slow_us = step_us * chance.uniform(0.08, 0.6)
+        # A host that never waits for its device runs so far ahead that its own delays cost nothing.
+        plan.waits_at_end |= plan.slow_how != "compute"
         if plan.slow_how == "host":  # the first layer runs meanwhile, and hides as much
             plan.slow_us += 1.5 * plan.layer_us
     elif plan.fault == "clock":

@@ -2,8 +2,8 @@
 
 ## What it does
 Takes the bus bandwidth of large messages while data really moves, that is of the rank that waited least, and compares it with the
-fastest call of the same collective in the same group, with the same collective in other groups whose ranks lie alike, and with NVLink's bandwidth where all ranks are on one machine whose
-devices are known to have it.
+fastest call of the same collective in the same group, with the same collective in other groups whose ranks lie alike, and with
+NVLink's bandwidth where all ranks are on one machine whose devices are known to have it.
 
 ## Why it costs
 Gradients and parameters take longer than they need to, and what computing cannot hide lengthens each step.

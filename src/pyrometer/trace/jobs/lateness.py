@@ -3,17 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
 from pyrometer.bench.distributions import student_tail
+from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.semantics import POINT_TO_POINT
 
 FEWEST_STEPS = 3
 """Steps that it takes to tell a steady delay from chance."""
 
 FAR_OUT = 5.0
 """Deviations, in robust standard deviations, beyond which a step counts no further: a hiccup is not how a rank runs."""
+
+
+MOST_ROWS, MOST_COLUMNS = 32, 40
+"""Ranks and steps of a map of lags: what can be told apart on a page."""
+
+
+class LagMap(Record, frozen=True, kw_only=True):
+    """How far ranks came behind the middle one of their group, step by step."""
+
+    ranks: Annotated[
+        list[int], doc("all of a small job; of a large one the stragglers, and others evenly chosen")
+    ]
+    steps: Annotated[list[str], doc("the last of those that the ranks recorded")]
+    lag_ns: Annotated[
+        list[list[int | None]],
+        doc(
+            "by rank and step: the largest lag of its own in a collective, 0 where it came before the middle; null without one"
+        ),
+    ]
+
+
+def between_equals(waits: pl.DataFrame, chains: Sequence[Sequence[int]]) -> pl.DataFrame:
+    """Collectives whose ranks are meant to come together.
+
+    Sends and receives are left out, and collectives between the stages of a pipeline: who comes last there is told by the
+    schedule.
+
+    Args:
+        waits: `with_waits`, on one clock.
+        chains: ranks of each pipeline.
+    """
+    place = {rank: place for place, chain in enumerate(chains) for rank in chain}
+    calls = waits.filter(~pl.col("name").is_in(POINT_TO_POINT))
+    if not place:
+        return calls
+    known = pl.col("rank").replace_strict(place, default=None, return_dtype=pl.Int64).drop_nulls()
+    return calls.filter((known.len() == known.n_unique()).over("match"))
+
+
+def map_lags(equals: pl.DataFrame, first: Sequence[int]) -> LagMap | None:
+    """The lags by rank and step, for a drawing; none without steps.
+
+    Args:
+        equals: `with_lag`.
+        first: ranks that must not be left out.
+    """
+    per = (
+        equals.drop_nulls("step")
+        .group_by("rank", "step")
+        .agg(pl.col("lag_ns").max().clip(lower_bound=0), begins=pl.col("start_ns").min())
+    )
+    if not per.height:
+        return None
+    ranks = sorted(per["rank"].unique())
+    chosen = [rank for rank in first if rank in ranks][:MOST_ROWS]
+    others = [rank for rank in ranks if rank not in chosen]
+    room = max(MOST_ROWS - len(chosen), 1)
+    shown = sorted([*chosen, *others[:: -(-len(others) // room) or 1]])
+    in_order = per.group_by("step").agg(pl.col("begins").min()).sort("begins")["step"].to_list()
+    steps = in_order[-MOST_COLUMNS:]
+    held = {(rank, step): lag for rank, step, lag in per.select("rank", "step", "lag_ns").iter_rows()}
+    return LagMap(
+        ranks=shown, steps=steps, lag_ns=[[held.get((rank, step)) for step in steps] for rank in shown]
+    )
 
 
 def with_lag(calls: pl.DataFrame) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from pyrometer.trace.jobs.doubts import find_doubts
 from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
 from pyrometer.trace.jobs.job import Job, Prefetch, RankRow
 from pyrometer.trace.jobs.kept import Kept, kept_folder
+from pyrometer.trace.jobs.lateness import between_equals, map_lags, with_lag
 from pyrometer.trace.jobs.matching import Matched, match_calls
 from pyrometer.trace.jobs.pipeline import find_pipelines
 from pyrometer.trace.jobs.reduce import reduce_rank
@@ -74,6 +75,8 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     missing = [rank for rank in range(world_size or 0) if rank not in held]
     compute = [summary.compute_ns for summary in summaries]
     pipelines = find_pipelines(matched.calls, waits, summaries, offsets)
+    equals = with_lag(between_equals(waits, [pipeline.ranks for pipeline in pipelines]))
+    stragglers = find_stragglers(equals, summaries, residual or 0)
     return Job(
         world_size=world_size,
         ranks=_rows(summaries, between),
@@ -82,9 +85,8 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         failures=failures,
         collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
-        stragglers=find_stragglers(
-            waits, summaries, residual or 0, [pipeline.ranks for pipeline in pipelines]
-        ),
+        stragglers=stragglers,
+        lag_map=map_lags(equals, [straggler.rank for straggler in stragglers]),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
         clocks=clocks,
         clock_residual_ns=residual,

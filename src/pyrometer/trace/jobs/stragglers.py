@@ -8,8 +8,7 @@ from typing import Annotated
 import polars as pl
 
 from pyrometer.record import Record, doc
-from pyrometer.trace.jobs.lateness import chance_of_lag, with_lag
-from pyrometer.trace.jobs.semantics import POINT_TO_POINT
+from pyrometer.trace.jobs.lateness import chance_of_lag
 from pyrometer.trace.jobs.summary import RankSummary
 
 MIN_SHARE = 0.02
@@ -65,21 +64,16 @@ class Straggler(Record, frozen=True, kw_only=True):
     ] = []
 
 
-def find_stragglers(
-    waits: pl.DataFrame, summaries: Sequence[RankSummary], noise_ns: int, chains: Sequence[Sequence[int]] = ()
-) -> list[Straggler]:
+def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], noise_ns: int) -> list[Straggler]:
     """Name the ranks behind at least `MIN_SHARE` of the waiting, the worst first.
 
-    Sends and receives are left out, and collectives between the stages of a pipeline: who comes last there is told by the schedule.
-    Nobody is blamed for what he inherits from other groups; see `with_lag`.
+    Nobody is blamed for what he inherits from other groups.
 
     Args:
-        waits: `with_waits`, on one clock.
+        equals: collectives between ranks that are meant to come together, `with_lag`.
         summaries: of the same ranks.
         noise_ns: uncertainty of the clocks; collectives whose starts are not further apart are nobody's fault.
-        chains: ranks of each pipeline.
     """
-    equals = with_lag(_between_equals(waits, chains))
     real = equals.filter(pl.col("skew_ns") > noise_ns)
     total = int(real["wait_ns"].sum())
     if total <= 0:
@@ -121,15 +115,6 @@ def find_stragglers(
             )
         )
     return stragglers
-
-
-def _between_equals(waits: pl.DataFrame, chains: Sequence[Sequence[int]]) -> pl.DataFrame:
-    """Collectives of which no two ranks are stages of one pipeline."""
-    place = {rank: place for place, chain in enumerate(chains) for rank in chain}
-    calls = waits.filter(~pl.col("name").is_in(POINT_TO_POINT))
-    chain = pl.col("rank").replace_strict(place, default=None, return_dtype=pl.Int64)
-    known = chain.drop_nulls()
-    return calls.filter((known.len() == known.n_unique()).over("match")) if place else calls
 
 
 def _gain(waits: pl.DataFrame, late: pl.DataFrame, rank: int) -> int:
