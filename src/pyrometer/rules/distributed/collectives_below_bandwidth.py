@@ -75,6 +75,9 @@ NVLINK = (
 """Bytes per second in one direction, of all links of a device; from the vendor's data sheets."""
 
 
+BESIDE = "what the groups beside it reach"
+
+
 class Reachable(NamedTuple):
     """A bandwidth that could be reached, and why."""
 
@@ -104,10 +107,11 @@ def explain(case: Case) -> Iterator[Finding]:
         if not slow or share < case.limit(RULE, "min_share"):
             continue
         best = max(slow, key=lambda reachable: reachable.rate)
+        among = f" among ranks {collective.group_ranks}" if best.why == BESIDE else ""
         spared = share * (1 - collective.bus_bandwidth / best.rate)
         yield RULE.finding(
             message=(
-                f"{collective.name} of {format_bytes(collective.bytes)} moves {format_rate(collective.bus_bandwidth, 'B/s')}, "
+                f"{collective.name} of {format_bytes(collective.bytes)}{among} moves {format_rate(collective.bus_bandwidth, 'B/s')}, "
                 f"{format_percent(collective.bus_bandwidth / best.rate)} of {best.why}"
             ),
             where=Place(op=collective.name),
@@ -151,7 +155,7 @@ def _reachable(case: Case, job: Job, collective: JobCollective) -> Iterator[Reac
         yield Reachable(fastest, case.limit(RULE, "min_of_fastest"), "its fastest call")
     if collective.bus_bandwidth_of_equals:
         least = case.limit(RULE, "min_of_equals")
-        yield Reachable(collective.bus_bandwidth_of_equals, least, "what the groups beside it reach")
+        yield Reachable(collective.bus_bandwidth_of_equals, least, BESIDE)
     hosts = {row.host for row in job.ranks}
     if len(hosts) == 1 and None not in hosts:
         names = {name for report in case.ranks for name in report.devices}
