@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +10,9 @@ from pyrometer.cli.export import to_json, to_markdown
 from pyrometer.cli.importing import uncollected
 from pyrometer.cli.pages import page_option, stored_page
 from pyrometer.cli.printing import print_view
-from pyrometer.cli.saving import store_option
+from pyrometer.cli.saving import open_store, store_place
 from pyrometer.errors import UsageError
-
-if TYPE_CHECKING:
-    from pyrometer.store.store import Store
+from pyrometer.store.reading import read_run
 
 
 @click.command()
@@ -23,23 +20,23 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the document that the verb printed with --json.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @page_option
-@store_option
-def command(store: Store, *, run: str, as_json: bool, markdown: bool, page: Path | None) -> None:
+@store_place
+def command(store_location: str, *, run: str, as_json: bool, markdown: bool, page: Path | None) -> None:
     """Print a stored run again.
 
     RUN is an id, a prefix of one, or `last`.
     """
     if as_json + markdown + (page is not None) > 1:
         raise UsageError("--json, --markdown and --html exclude each other; give one")
-    found = store.load(run)
+    found = read_run(store_location, run) or open_store(store_location).load(run)
     if as_json:
-        click.echo(to_json(store, found))
+        click.echo(to_json(found))
     elif markdown:
-        click.echo(to_markdown(store, found))
+        click.echo(to_markdown(found))
     elif page is not None:
         from pyrometer.report.html import save_page
 
-        save_page(stored_page(store, found), page)
+        save_page(stored_page(open_store(store_location), found), page)
     else:
         with uncollected():
             from pyrometer.report.run_views import provenance_view
