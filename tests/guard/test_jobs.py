@@ -112,13 +112,32 @@ def test_one_that_raises_on_the_head_never_passes(repo):
 
 def test_without_a_benchmark_in_common_there_is_no_data(repo):
     repo.git("branch", "before")
-    repo.git("mv", "perf_model.py", "perf_other.py")
-    repo.commit({})
+    repo.git("rm", "--quiet", "perf_model.py")
+    repo.commit({"perf_other.py": PLAIN.format(n=10)})
     done = guard(repo, "--base", "before", "--json", "--no-store")
     report = report_of(done)
     assert done.returncode == 2
     assert report["gates"] == []
     assert {one["side"] for one in report["missed"]} == {"base", "head"}
+
+
+def test_a_renamed_benchmark_is_compared_all_the_same(repo):
+    repo.git("branch", "before")
+    repo.git("mv", "perf_model.py", "perf_net.py")
+    text = (repo.root / "perf_net.py").read_text().replace("perf_forward", "perf_inference")
+    repo.commit({"perf_net.py": text, "model.py": CLONING, "perf_a.py": PLAIN.format(n=10)})
+    done = guard(repo, "--base", "before", "--json", "--budget", "1ms", "--no-store", "-k", "forward or sum")
+    report = report_of(done)
+    gates = {one["metric"]: one for one in report["gates"]}
+    assert {one["benchmark"] for one in report["gates"]} == {"perf_net.py::perf_inference"}
+    assert report["renamed"] == {"perf_net.py::perf_inference": "perf_model.py::perf_forward"}
+    assert "perf_net.py::perf_inference: renamed from perf_model.py::perf_forward" in report["notes"]
+    assert [one["benchmark"] for one in report["missed"]] == ["perf_a.py::perf_sum"]
+    assert gates["copies"]["outcome"] == "regressed"
+    assert (
+        gates["max_error"]["outcome"] == "unchanged"
+    )  # its own outputs, although another benchmark comes first
+    assert gates["median_s"]["log_ratios"]
 
 
 def test_benchmarks_are_listed_by_their_names(repo):

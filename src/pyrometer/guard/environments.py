@@ -6,6 +6,7 @@ the environment of this process, whose interpreter it shares. The guard itself i
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import shutil
 import subprocess
@@ -103,6 +104,16 @@ def choose_mode(mode: EnvironmentMode, root: Path, base: Revision, head: Revisio
         f"--env shared although {', '.join(changed[:3])} differ: both sides ran with what is installed here"
     )
     return True, [told] if changed else []
+
+
+def is_installed(file: str) -> bool:
+    """Whether an environment is made from a file, so that it has to be made anew where that changes.
+
+    >>> is_installed("requirements-dev.txt"), is_installed("src/kernel.cpp"), is_installed("model.py")
+    (True, True, False)
+    """
+    name = file.rpartition("/")[2]
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in ("pyproject.toml", *_LOCKS, *_COMPILED))
 
 
 def _changed_dependencies(root: Path, base: str, head: str) -> list[str]:
