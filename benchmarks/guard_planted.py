@@ -650,13 +650,15 @@ def main() -> int:
     )
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--from", dest="file")
-    parser.add_argument("--clean", action="store_true", help="only without the regression")
+    parser.add_argument(
+        "--as", dest="kinds", nargs="*", choices=["planted", "clean"], default=["planted", "clean"]
+    )
     given = parser.parse_args()
     found: dict[str, Change] = runpy.run_path(given.file)["CHANGES"] if given.file else CHANGES
     for name, change in found.items():
         if not given.only or name in given.only:
-            for guilty in (False,) if given.clean else (True, False):
-                tried(name, change, guilty=guilty)
+            for kind in given.kinds:
+                tried(name, change, guilty=kind == "planted")
     return 0
 
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from pyrometer.guard.environments import is_installed
-
-pytestmark = pytest.mark.slow
+from pyrometer.guard import environments
+from pyrometer.guard.environments import Checkout, link_pyrometer
+from pyrometer.guard.gate import Revision
 
 COPYING = "def doubled(x):\n    return x.clone() * 2\n"
 PLAIN = "def doubled(x):\n    return x * 2\n"
@@ -49,6 +49,7 @@ def changed(new_repository):
     return repo
 
 
+@pytest.mark.slow
 def test_a_dependency_that_copies_is_found_since_each_side_has_its_own(changed):
     done = guard(changed, "check", "--json", "--no-store")
     report = json.loads(done.stdout)
@@ -59,6 +60,7 @@ def test_a_dependency_that_copies_is_found_since_each_side_has_its_own(changed):
     assert changed.git("worktree", "list").count("\n") == 0
 
 
+@pytest.mark.slow
 def test_the_line_that_asks_for_it_is_blamed_by_environments_made_for_each_part(changed):
     done = guard(changed, "blame", "--json")
     found = json.loads(done.stdout)
@@ -66,6 +68,7 @@ def test_the_line_that_asks_for_it_is_blamed_by_environments_made_for_each_part(
     assert found["num_hunks"] == 2
 
 
+@pytest.mark.slow
 def test_a_base_that_asks_for_what_is_not_there_is_told_in_a_line(changed):
     changed.git("switch", "--quiet", "--detach", "before")
     changed.commit({"requirements.txt": "./wheels/gone-1.0-py3-none-any.whl\n"})
@@ -83,6 +86,7 @@ def test_a_base_that_asks_for_what_is_not_there_is_told_in_a_line(changed):
     assert changed.git("worktree", "list").count("\n") == 0
 
 
+@pytest.mark.slow
 def test_both_sides_may_share_what_is_installed_here_and_it_is_told(changed):
     done = guard(changed, "check", "--env", "shared", "--no-store", "--json")
     assert done.returncode == 2  # what neither finds installed here
@@ -90,8 +94,25 @@ def test_both_sides_may_share_what_is_installed_here_and_it_is_told(changed):
     assert any("No module named 'doubling'" in reason for reason in reasons)
 
 
-def test_what_an_environment_is_made_of():
-    assert all(
-        map(is_installed, ("pyproject.toml", "requirements/dev.txt", "native/kernel.cu", "uv.lock")[2:])
+def test_a_compile_cache_holds_what_is_known_of_the_machine_and_nothing_of_another_process(
+    tmp_path, monkeypatch
+):
+    started = []
+    monkeypatch.setattr(environments, "Worker", lambda *_, **__: started.append(_[2]))
+    probes = tmp_path / "probes"
+    probes.mkdir()
+    (probes / "probe.so").write_text("of the machine")
+    revision = Revision(ref="HEAD", sha="0" * 40)
+    side = Checkout(
+        "base", revision, tmp_path, tmp_path, sys.executable, (), link_pyrometer(tmp_path), probes=probes
     )
-    assert not any(map(is_installed, ("model.py", "docs/requirements.md")))
+    for name in ("base", "again"):
+        side.start(tmp_path / "log", tmp_path / f"cache-{name}")
+        (tmp_path / f"cache-{name}" / "inductor" / f"kernel-{name}.so").write_text("of a program")
+    folders = [tmp_path / f"cache-{name}" / "inductor" for name in ("base", "again")]
+    assert [one["TORCHINDUCTOR_CACHE_DIR"] for one in started] == [str(folder) for folder in folders]
+    assert [sorted(file.name for file in folder.iterdir()) for folder in folders] == [
+        ["kernel-base.so", "probe.so"],
+        ["kernel-again.so", "probe.so"],
+    ]
+    assert [file.name for file in probes.iterdir()] == ["probe.so"]

@@ -32,6 +32,15 @@ class Net(nn.Module):
         return self.b(h)
 """
 
+COMPILED = """
+import torch
+from model import Net
+
+
+def perf_compiled():
+    return torch.compile(Net(), backend="eager"), torch.randn(16, 64)
+"""
+
 PLAIN = """
 def perf_sum():
     sum(range({n}))
@@ -77,6 +86,23 @@ def test_a_copy_that_was_put_in_is_named_with_its_line(repo, tmp_path):
     assert "aten::clone" in (tmp_path / "html").read_text()
     assert json.loads((tmp_path / "sarif").read_text())["runs"][0]["results"][0]["level"] == "error"
     assert repo.state() == before
+
+
+def test_a_graph_break_is_a_gate_and_compiling_is_no_part_of_a_step(repo):
+    repo.commit({"perf_model.py": COMPILED})
+    repo.git("branch", "before")
+    breaking = CLONING.replace("h = h.clone()", "print('step', end='')")
+    repo.commit({"model.py": breaking})
+    done = guard(repo, "--base", "before", "--json", "--budget", "1ms", "--no-store")
+    gates = {one["metric"]: one for one in report_of(done)["gates"]}
+    assert done.returncode == 1
+    assert (gates["graph_breaks"]["base"], gates["graph_breaks"]["head"]) == (0, 1)
+    assert gates["graph_breaks"]["outcome"] == "regressed"
+    assert gates["graph_breaks"]["why"][0]["place"]["line"] == 14
+    assert gates["recompiles"]["outcome"] == "unchanged"
+    for side in ("base", "head"):
+        assert 0 < gates["compile_s"][side] <= gates["first_call_s"][side]
+        assert gates["median_s"][side] < gates["compile_s"][side] / 10
 
 
 @pytest.mark.measuring

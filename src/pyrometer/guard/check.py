@@ -6,7 +6,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ from pyrometer.guard.environments import (
     choose_mode,
     import_paths,
     link_pyrometer,
+    probe_compiler,
 )
 from pyrometer.guard.explaining import explain_regressions
 from pyrometer.guard.gate import Gate, GuardReport, Missed
@@ -259,6 +260,11 @@ class GuardJob:
                         part_of(self.options.progress, 0.0, COUNTING_SHARE, COUNT_S * len(self.shared))
                     )
                 self.close()  # nothing else runs beside a pair
+                if any(side.compiled for own in self.counted.values() for side in own.values()):
+                    probes = probe_compiler(self.scratch / "probes")
+                    self.checkouts = {
+                        side: replace(each, probes=probes) for side, each in self.checkouts.items()
+                    }
                 if self.focus.times:
                     self._time(part_of(self.options.progress, COUNTING_SHARE, 0.9, PAIR_S * LOOKS[0]))
         except KeyboardInterrupt:
