@@ -30,7 +30,6 @@ from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, op
 
 LONGEST_TRIAL_S: Seconds = 30.0
 SHORTEST_TRIAL_S: Seconds = 4.0
-STEPS_TO_DECIDE = 60
 LATEST_OPEN_S: Seconds = 300.0
 OPEN_SHARE = 0.6
 """Of the time that is left for trials, to apply one lever: those after it are to be tried, too."""
@@ -405,7 +404,7 @@ class Search:
 
     @property
     def _trial_s(self) -> Seconds:
-        wanted_s = max(SHORTEST_TRIAL_S, STEPS_TO_DECIDE * self.step_s)
+        wanted_s = max(SHORTEST_TRIAL_S, self.laboratory.num_steps * self.step_s)
         allowed_s = max(SHORTEST_TRIAL_S, self.budget.trials_left_s * TRIAL_SHARE)
         return min(wanted_s, allowed_s, LONGEST_TRIAL_S)
 
