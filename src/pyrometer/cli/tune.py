@@ -9,7 +9,7 @@ import click
 
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
-from pyrometer.cli.parameters import BYTES, DURATION, SHARE
+from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
@@ -18,6 +18,7 @@ from pyrometer.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pyrometer.report.documents import TuneDocument
     from pyrometer.tuning.outcome import Tuning
+    from pyrometer.tuning.search.settings import TuneSettings
     from pyrometer.workload.target import Target
 
 INTERRUPTED = 130
@@ -29,13 +30,15 @@ SUFFIX = ".recipe.toml"
 @click.option("--latency", type=DURATION, help="Goal for the median step, such as 10ms.")
 @click.option("--memory", type=BYTES, help="Limit of the peak memory, such as 2GiB.")
 @click.option("--budget", type=DURATION, help="Time for all of it.  [default: 10m]")
-@click.option("--tolerance", type=SHARE, help="Largest error of inexact levers, such as 1%.  [default: 3%]")
 @click.option("--metric", metavar="FILE:FUNCTION", help="Your metric of a model; more is better.")
 @click.option("--allow", type=click.Choice(["semantic"]), help="Try levers that change what is computed.")
 @click.option("--only", multiple=True, metavar="LEVER", help="Try only this lever; may be repeated.")
 @click.option("--without", multiple=True, metavar="LEVER", help="Leave this lever out; may be repeated.")
 @click.option(
     "--stages", metavar="A,B", help="Go in stages: basic, memory, compute, device, compile, deploy."
+)
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Try levers on the machines of ray://HOST:10001, or by local."
 )
 @click.option("--resume", is_flag=True, help="Go on with a search that ended early.")
 @click.option("--recipe", type=click.Path(path_type=Path), help="Where the recipe is written, or read from.")
@@ -91,30 +94,33 @@ def _stem(target: Target) -> str:
     return f"{name}-{target.factory}" if target.factory else name
 
 
-def _settings(flags: dict[str, Any]) -> Any:
-    from pyrometer.tuning.search.settings import TuneSettings
+def _settings(flags: dict[str, Any]) -> TuneSettings:
+    from pyrometer.tuning.search.settings import load_tune_settings
 
     given = {
         "latency_s": flags["latency"],
         "memory_bytes": flags["memory"],
         "budget_s": flags["budget"],
-        "tolerance": flags["tolerance"],
         "metric": flags["metric"],
+        "allow_semantic": flags["allow"] == "semantic",
+        "only": list(flags["only"]),
+        "without": list(flags["without"]),
+        "stages": [stage.strip() for stage in (flags["stages"] or "").split(",") if stage.strip()],
     }
-    return TuneSettings(
-        **{name: value for name, value in given.items() if value is not None},
-        allow_semantic=flags["allow"] == "semantic",
-        only=list(flags["only"]),
-        without=list(flags["without"]),
-        stages=[stage.strip() for stage in (flags["stages"] or "").split(",") if stage.strip()],  # type: ignore[misc]
-    )
+    return load_tune_settings(Path.cwd(), given)
 
 
 def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
     from pyrometer.tuning.tune import search_recipe
 
-    settings = _settings(flags)
-    tuning, _ = search_recipe(target, settings, path=place, resume=flags["resume"], progress=progress)
+    tuning, _ = search_recipe(
+        target,
+        _settings(flags),
+        path=place,
+        resume=flags["resume"],
+        cluster=flags["cluster"],
+        progress=progress,
+    )
     return tuning
 
 

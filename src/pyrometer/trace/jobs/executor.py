@@ -26,7 +26,7 @@ Outcome: TypeAlias = "RankSummary | RankFailure"
 
 
 class Executor(Protocol):
-    """Runs the reduction of many files, each on its own; Ray or another cluster fits behind it."""
+    """Runs the reduction of many files, each on its own: a pool here, or `on_cluster.RayExecutor`."""
 
     def map_ranks(self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]) -> Iterator[T | RankFailure]:
         """Read and reduce each file; in any order, one outcome per path, a failure instead of an exception."""
