@@ -80,6 +80,8 @@ def test_what_a_cluster_would_leave_undone_is_refused(tmp_path, monkeypatch, cap
         assert f"{flags[0]} and --cluster" in capsys.readouterr().err
     assert main(["trace", "rank0.json", "--cluster", "local", "--sql", "select 1"]) == 2
     assert "leave out all but FILE..." in capsys.readouterr().err
+    assert main(["tune", "model.py:work", "--cluster", "local", "--verify"]) == 2
+    assert "are for this machine" in capsys.readouterr().err
 
 
 def test_ray_is_not_imported_before_it_is_asked_for():
@@ -199,7 +201,7 @@ def test_a_candidate_whose_worker_is_killed_is_measured_again(ray, tmp_path, mon
     (outcome,) = tuning.levers
     assert outcome.outcome in {"kept", "no gain", "slower", "undecided"}
     assert outcome.ratio is not None
-    assert any("1 trials ran on 1 machines" in note for note in tuning.notes)
+    assert any("1 trial ran on 1 machine of the cluster" in note for note in tuning.notes)
     parents = {int(line) for line in log.read_text().split()} - {os.getpid()}
     assert killing.victim in parents
     assert len(parents) >= 2

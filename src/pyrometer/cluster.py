@@ -98,7 +98,7 @@ def connected(
         with _quiet():
             ray.init(address, **_options(address, folder, dict(environment or {}), cores))
     except Exception as error:
-        raise InputError(f"--cluster {address}: {_first_line(error)}; legal is {FORMS}") from error
+        raise InputError(f"--cluster {address}: {_first_line(error)}") from error
     try:
         yield ray
     finally:

@@ -70,6 +70,10 @@ def command(
         return ExitCode.OK
     if target is None:
         raise UsageError("no TARGET: name what to tune, such as model.py:workload; --list names all levers")
+    if flags["cluster"] is not None and (flags["apply_recipe"] or flags["verify"]):
+        raise UsageError(
+            "--cluster tries levers; --apply and --verify are for this machine: leave out one of them"
+        )
     from pyrometer.workload.output import stdout_to_stderr
     from pyrometer.workload.target import parse_target
 

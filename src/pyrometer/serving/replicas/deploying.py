@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import re
 from collections.abc import Iterator
@@ -82,7 +81,8 @@ def deployed(
     cores = settings.replicas * (settings.threads or 1)
     say(f"connecting to {'a Ray of its own' if is_local else address}")
     with connected(address, folder=Path.cwd(), environment=_PROXY, cores=cores):
-        serve: Any = importlib.import_module("ray.serve")  # its types are half there
+        from ray import serve
+
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         serve.start(proxy_location="EveryNode", http_options={"host": host, "port": settings.port})
         try:

@@ -21,7 +21,7 @@ from pyrometer.errors import InputError
 from pyrometer.evidence.options import silent
 from pyrometer.hardware.environment import Environment, read_environment
 from pyrometer.hardware.fingerprint import require_comparable
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Seconds, counted
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome
 from pyrometer.tuning.search.budget import Budget
@@ -74,7 +74,9 @@ class Bench:
 
     def __init__(self, order: Order) -> None:
         if "OMP_NUM_THREADS" not in order.environment.settings:
-            os.environ.pop("OMP_NUM_THREADS", None)  # Ray sets it for its workers, and our own processes inherit it
+            os.environ.pop(
+                "OMP_NUM_THREADS", None
+            )  # Ray sets it for its workers, and our own processes inherit it
         require_comparable(order.environment, read_environment())
         self._folder = tempfile.TemporaryDirectory(prefix="pyrometer-tune-", ignore_cleanup_errors=True)
         folder, settings = Path(self._folder.name), order.settings
@@ -105,19 +107,20 @@ class Crew:
 
     Args:
         ray: the module, connected.
-        order: what each of them holds.
+        benches: one on each machine.
     """
 
-    def __init__(self, ray: Any, order: Order) -> None:
+    def __init__(self, ray: Any, benches: Sequence[Any]) -> None:
         self._ray = ray
-        self._benches = [_placed(ray, node, order) for node in ray.nodes() if node["Alive"]]
+        self._benches = list(benches)
         self._told: list[str] = []
         self.num_tried = 0
 
     @property
     def note(self) -> str:
         """What was done where, for the report."""
-        tried = f"{self.num_tried} trials ran on {len(self._benches)} machines of the cluster"
+        trials, machines = counted(self.num_tried, "trial"), counted(len(self._benches), "machine")
+        tried = f"{trials} ran on {machines} of the cluster"
         return "; ".join([tried, *dict.fromkeys(self._told)])
 
     def ahead(self, search: Search, waiting: Sequence[LeverChoice]) -> None:
@@ -178,7 +181,8 @@ def crew(address: str, order: Order) -> Iterator[Crew]:
     threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(order.environment.threads))}
     folder = None if order.pickled is not None else Path(order.cwd)
     with connected(address, folder=folder, environment=threads) as ray:
-        yield Crew(ray, order._replace(copied=folder is not None and address != LOCAL))
+        order = order._replace(copied=folder is not None and address != LOCAL)
+        yield Crew(ray, [_placed(ray, node, order) for node in ray.nodes() if node["Alive"]])
 
 
 def _placed(ray: Any, node: dict[str, Any], order: Order) -> Any:
