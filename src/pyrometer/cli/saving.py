@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.running import announced
 from pyrometer.errors import StoreError, UsageError
+from pyrometer.garbage import uncollected
 from pyrometer.redaction import redacted, redacted_argv
 from pyrometer.settings import load_settings
 

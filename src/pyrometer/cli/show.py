@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from pyrometer.cli.export import to_json, to_markdown
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.pages import page_option, stored_page
 from pyrometer.cli.printing import print_view
 from pyrometer.cli.saving import open_store, store_place
 from pyrometer.errors import InputError, UsageError
+from pyrometer.garbage import uncollected
 from pyrometer.store.reading import read_run
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import full_option, print_document, print_result, print_view
@@ -20,6 +19,7 @@ from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.garbage import uncollected
 from pyrometer.redaction import redacted
 from pyrometer.settings import load_settings
 

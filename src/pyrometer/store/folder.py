@@ -12,14 +12,13 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pyrometer.errors import InputError, StoreError
-from pyrometer.files import replacing
+from pyrometer.files import replacing, sync
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.store.artifacts import (
     artifact_bytes,
     find_orphans,
     read_file,
     remove_artifacts,
-    sync_folder,
     write_artifacts,
 )
 from pyrometer.store.backend import Contents, Signature
@@ -54,12 +53,12 @@ class FolderBackend:
         self._artifacts.mkdir(parents=True, exist_ok=True)
         if made:  # in a folder that was there before, the user decides what git sees
             (self.local / ".gitignore").write_text("*\n", encoding="utf-8")
-        sync_folder(self.local)
-        sync_folder(self.local.parent)
+        sync(self.local)
+        sync(self.local.parent)
 
     def settle(self) -> None:
         """Force the name of a new database to the disk."""
-        sync_folder(self.local)
+        sync(self.local)
 
     def errors(self) -> AbstractContextManager[None]:
         """Errors name the database."""

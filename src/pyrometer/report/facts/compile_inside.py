@@ -13,7 +13,7 @@ from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
 
 
-def _compilations(report: CompileReport) -> Section | None:
+def _compilations(report: CompileReport) -> Section:
     body = [
         (
             compilation.compile_id,
@@ -28,9 +28,7 @@ def _compilations(report: CompileReport) -> Section | None:
     ]
     columns = ("compilation", "function", "outcome", "operations", "guards", "took", "caches")
     how = "One row per compilation: 2/1 is the second compilation of the third frame. A frame is a function, or the rest of one behind a break."
-    if body:
-        return Section("compilations", "Compilations", [], Table(columns, body, frozenset({1, 2, 6})), how)
-    return None
+    return Section("compilations", "Compilations", [], Table(columns, body, frozenset({1, 2, 6})), how)
 
 
 def _stages(report: CompileReport) -> Section | None:

@@ -75,7 +75,7 @@ from pyrometer.rules.compilation.patterns.debug_settings import (
 )
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:

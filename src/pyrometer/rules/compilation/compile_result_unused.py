@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ from pyrometer.quantity import significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Severity
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.inspection.record import ModeResult

@@ -58,7 +58,7 @@ from pyrometer.rules.compilation.patterns.recompilations import Recompilations, 
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.rewriting import rewritten, with_keywords
 
 if TYPE_CHECKING:

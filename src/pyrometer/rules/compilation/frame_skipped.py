@@ -58,7 +58,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, SkippedFrame

@@ -44,7 +44,7 @@ from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, comp
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 

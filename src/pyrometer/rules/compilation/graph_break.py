@@ -74,7 +74,7 @@ from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import one_more_graph
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ from pyrometer.rules.compilation.patterns.recompilations import Recompilations, 
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

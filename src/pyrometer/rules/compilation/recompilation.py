@@ -52,7 +52,7 @@ from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import ChangedInput

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.debug_settings import is_behind_flag
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:

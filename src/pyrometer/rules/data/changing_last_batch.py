@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls, trains
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:

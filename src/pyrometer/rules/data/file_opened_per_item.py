@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import item_getters
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -41,7 +41,7 @@ from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

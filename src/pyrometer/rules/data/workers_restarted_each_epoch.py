@@ -57,7 +57,7 @@ from pyrometer.rules.data.patterns.loaders import (
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:

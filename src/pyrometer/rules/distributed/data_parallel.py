@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.rules.distributed.patterns.wrapping import DATA_PARALLEL
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -37,8 +37,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

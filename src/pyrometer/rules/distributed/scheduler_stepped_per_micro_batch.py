@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.distributed.patterns.accumulation import accumulations, is_scheduler_step
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module

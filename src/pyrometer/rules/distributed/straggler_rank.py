@@ -40,8 +40,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -47,8 +47,7 @@ from pyrometer.rules.flowing import BESIDE, METHOD, of_step
 from pyrometer.rules.host.patterns.spending import is_certain, loop_around, rounds_text, spread
 from pyrometer.rules.joining import is_same_file
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import Share
 
 if TYPE_CHECKING:

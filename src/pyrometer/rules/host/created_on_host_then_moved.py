@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import Edit
 
 if TYPE_CHECKING:

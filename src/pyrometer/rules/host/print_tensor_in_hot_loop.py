@@ -44,7 +44,7 @@ from pyrometer.rules.host.patterns.reads import during, sure_reads
 from pyrometer.rules.host.patterns.shown import prints
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

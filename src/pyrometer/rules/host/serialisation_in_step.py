@@ -39,8 +39,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import SERIALISATION, spending, spending_finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine, LeafKind

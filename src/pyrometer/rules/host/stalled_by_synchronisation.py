@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.claims import is_timed
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -60,8 +60,7 @@ from pyrometer.rules.host.patterns.fixed import Fixed
 from pyrometer.rules.host.patterns.spending import MOST_LINES, is_certain, removal
 from pyrometer.rules.joining import is_same_file, module_of
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.host.patterns.reads import copies_to_host, goes_to_cpu, is_non_blocking, scalar_reads
 from pyrometer.rules.host.patterns.shown import prints
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module

@@ -48,8 +48,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -60,8 +60,7 @@ from pyrometer.rules.kernels.patterns.operators import (
 )
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.rewriting import rewritten
 

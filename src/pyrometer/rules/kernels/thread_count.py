@@ -44,8 +44,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
 from pyrometer.rules.finding import NEIGHBOURS, Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

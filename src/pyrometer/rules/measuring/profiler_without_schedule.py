@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.profilers import profiled_blocks
 from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module

@@ -55,7 +55,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
 from pyrometer.rules.measuring.patterns.timed import timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module

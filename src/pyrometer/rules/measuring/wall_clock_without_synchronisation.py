@@ -62,7 +62,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.timed import speaks_of_devices, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_in_block, work_in_lambda, work_of
 from pyrometer.rules.measuring.patterns.timers import timers
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.measuring.patterns.timed_work import Work

@@ -50,7 +50,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns import removable
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     import ast

@@ -65,7 +65,7 @@ from pyrometer.rules.memory.patterns.accumulating import (
 )
 from pyrometer.rules.memory.patterns.handed import handed
 from pyrometer.rules.memory.patterns.leaking import GROWING, last_name, leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _is_handed_on(module: Module, call: ast.AST, addition: Addition) -> bool:
         return False
     passed = [*call.args, *(keyword.value for keyword in call.keywords)]
     return any(
-        last_name(part) == addition.name and not _is_within(part, addition.node)
+        last_name(part) == addition.name and not any(inner is part for inner in ast.walk(addition.node))
         for arg in passed
         for part in _operands(arg)
     )
@@ -241,10 +241,6 @@ def _operands(value: ast.expr) -> list[ast.expr]:
     if isinstance(value, ast.BinOp):
         return [*_operands(value.left), *_operands(value.right)]
     return [value]
-
-
-def _is_within(node: ast.AST, around: ast.AST) -> bool:
-    return any(inner is node for inner in ast.walk(around))
 
 
 def _is_hoard(module: Module, addition: Addition) -> bool:

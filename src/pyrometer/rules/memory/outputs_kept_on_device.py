@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.accumulating import additions, is_trimmed
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:

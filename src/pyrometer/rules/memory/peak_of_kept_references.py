@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short, of_advice
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

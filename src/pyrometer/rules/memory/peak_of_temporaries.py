@@ -48,7 +48,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

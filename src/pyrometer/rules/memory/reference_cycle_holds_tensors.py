@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -64,7 +64,7 @@ from pyrometer.rules.memory.patterns.accumulating import (
     is_trimmed,
 )
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _is_endless(module: Module, addition: Addition) -> bool:
     return (
         isinstance(addition.loop, ast.While)
         and bool(module.literal(addition.loop.test))
-        and _never_leaves(addition.loop)
+        and not any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(addition.loop))
         and not _is_joined_after(module, addition.target, addition.loop)
     )
 
@@ -137,7 +137,3 @@ def _is_joined_after(module: Module, container: ast.expr, loop: ast.While) -> bo
         use.lineno > end and isinstance(module.parent(use), ast.Call) and module.function_of(use) is function
         for use in module.uses(container.id, container)
     )
-
-
-def _never_leaves(loop: ast.While) -> bool:
-    return not any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop))

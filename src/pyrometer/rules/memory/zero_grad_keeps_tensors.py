@@ -48,7 +48,7 @@ from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.peak import of_advice
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:

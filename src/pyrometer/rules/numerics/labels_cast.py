@@ -47,7 +47,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.numerics.patterns.half import EXACT_UP_TO, cast_to_low, low_dtype
 from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import counted
 from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:

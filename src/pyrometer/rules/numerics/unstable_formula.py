@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed, functional, renamed, same
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 from pyrometer.source.value import Kind
 

@@ -53,11 +53,9 @@ def union(start: Nanoseconds, end: Nanoseconds) -> Intervals:
 
 def merge(*sets: Intervals) -> Intervals:
     """The points that lie in any of the sets."""
-    return (
-        union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
-        if sets
-        else EMPTY
-    )
+    if sets:
+        return union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
+    return EMPTY
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:

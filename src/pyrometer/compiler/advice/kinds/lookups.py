@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import is_number
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
 
-WORDS = Advice(
-    slug="make-the-table-a-tensor",
-    title="make the table a tensor",
+WORDS = titled(
+    "make the table a tensor",
     why="Which entry is taken depends on a tensor's value. Keep numbers in a tensor and index that; of modules run all and select "
     "with torch.where, or branch with torch.cond.",
     fix_class="tolerance",
 )
 
-ABOUT = Advice(
-    slug="make-the-table-a-tensor",
-    title="make the table a tensor",
+ABOUT = titled(
+    "make the table a tensor",
     why="The number is only used in arithmetic with tensors. Picked out of a tensor it stays in the graph.",
     fix_class="tolerance",
 )
