@@ -29,11 +29,14 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 """Nothing is reported to anybody, and GPUs stay visible to what asks for none."""
 
 
-def require_ray() -> None:
-    """Say how Ray is installed where it is not; nothing is imported.
+def require_cluster(address: str) -> None:
+    """Find out at once what would fail late: whether Ray is installed, and whether anything answers at an address.
+
+    Ray itself tries for minutes, and may end the process.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: Ray is not installed.
+        InputError: the address is none, or nothing answers there.
     """
     from importlib.util import find_spec
 
@@ -41,6 +44,16 @@ def require_ray() -> None:
         raise UsageError(
             "--cluster needs ray, which is not installed; install it by pip install 'pyrometer[cluster]'"
         )
+    host, port = _parsed(address)
+    if not host:
+        return
+    try:
+        socket.create_connection((host, port), timeout=REACH_S).close()
+    except OSError as error:
+        raise InputError(
+            f"--cluster {address}: nothing answers there ({error.strerror or error}); start a head by `ray start --head`, "
+            "or name the address that it printed"
+        ) from error
 
 
 def host_of(address: str) -> str:
@@ -57,14 +70,17 @@ def host_of(address: str) -> str:
 
 @contextlib.contextmanager
 def connected(
-    address: str, *, environment: Mapping[str, str] | None = None, cores: int | None = None
+    address: str,
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    cores: int | None = None,
 ) -> Iterator[Any]:
     """Ray's module, connected; a local Ray is started, and ends with the block.
 
-    What runs on a cluster starts in a copy of the working directory, so that targets mean there what they mean here.
-
     Args:
         address: as `--cluster` has it.
+        folder: of which our processes on other machines get a copy to start in, so that targets mean there what they mean here.
         environment: variables of the processes that do our work.
         cores: of a local Ray; by default those that this process may use.
 
@@ -72,31 +88,45 @@ def connected(
         UsageError: Ray is not installed.
         InputError: the cluster cannot be reached, or refuses the connection.
     """
-    require_ray()
-    _require_answer(address)
-    os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
+    require_cluster(address)
     import ray
 
     if ray.is_initialized():  # by the program that calls us: its Ray is ours, too, and stays
         yield ray
         return
     try:
-        ray.init(address, **_options(address, dict(environment or {}), cores))
+        with _quiet():
+            ray.init(address, **_options(address, folder, dict(environment or {}), cores))
     except Exception as error:
-        raise InputError(f"--cluster {address}: {_first_line(error)}; legal is {FORMS}") from error
+        raise InputError(f"--cluster {address}: {_first_line(error)}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
-def _options(address: str, environment: dict[str, str], cores: int | None) -> dict[str, Any]:
-    common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Variables for what Ray starts, which hands them on."""
+    added = {name: value for name, value in _QUIET.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def _options(
+    address: str, folder: Path | None, environment: dict[str, str], cores: int | None
+) -> dict[str, Any]:
+    runtime: dict[str, Any] = {"env_vars": environment} if environment else {}
+    if folder is not None and address != LOCAL:
+        runtime["working_dir"] = str(folder)
+    common = {"log_to_driver": False, "logging_level": "ERROR", "runtime_env": runtime}
     if address != LOCAL:
-        place = {"working_dir": str(Path.cwd())}
-        return common | {"runtime_env": {"env_vars": environment, **place}}
+        return common
     return common | {
-        "runtime_env": {"env_vars": environment},
         "include_dashboard": False,
         "num_cpus": cores,
         "object_store_memory": STORE_BYTES,
@@ -111,20 +141,6 @@ def _parsed(address: str) -> tuple[str, int]:
     if not (colon and host and port.isdigit() and 0 < int(port) < 65536) or "/" in host:
         raise InputError(f"--cluster {address}: is no address of a cluster; legal is {FORMS}")
     return host, int(port)
-
-
-def _require_answer(address: str) -> None:
-    """Ask the port first: Ray itself tries for minutes, and may end the process."""
-    host, port = _parsed(address)
-    if not host:
-        return
-    try:
-        socket.create_connection((host, port), timeout=REACH_S).close()
-    except OSError as error:
-        raise InputError(
-            f"--cluster {address}: nothing answers there ({error.strerror or error}); start a head by `ray start --head`, "
-            "or name the address that it printed"
-        ) from error
 
 
 def _first_line(error: BaseException) -> str:

@@ -78,7 +78,7 @@ def test_a_killed_replica_takes_no_accepted_request_along_and_is_replaced(served
 
 
 def test_the_metrics_are_those_of_all_replicas(served):
-    _server, url, _ = served
+    _, url, _ = served
 
     def told():
         page = httpx.get(f"{url}/metrics", timeout=60).text

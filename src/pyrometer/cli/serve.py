@@ -113,9 +113,9 @@ def _serve_on_cluster(target: str, flags: dict[str, Any], arrivals: str | None) 
     if arrivals is not None or flags["rollout"] is not None:
         what = "--plan" if arrivals is not None else "--rollout"
         raise UsageError(f"{what} and --cluster: a {what[2:]} is of one process; leave out one of them")
-    from pyrometer.cluster import require_ray
+    from pyrometer.cluster import require_cluster
 
-    require_ray()
+    require_cluster(flags["cluster"])
     served = _served(target, flags)
     from pyrometer.serving.replicas.deploying import deployed
 

@@ -20,6 +20,7 @@ from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
 from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.intervals import intervals
+from pyrometer.report.charts.lags import lag_map, stage_bars
 from pyrometer.report.charts.latency_trend import latency_trend
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.ranks import rank_bars
@@ -89,12 +90,14 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "forest": forest,
     "histogram": histogram,
     "intervals": intervals,
+    "lag-map": lag_map,
     "latency-trend": latency_trend,
     "live-bytes": lambda timeline: stacked_area(timeline, SLOTS),
     "memory-line": memory_line,
     "over-time": _over_time,
     "rank-bars": rank_bars,
     "roofline": _roofline,
+    "stage-bars": stage_bars,
     "scaling": scaling_line,
     "strips": _strips,
     "tree": _tree,

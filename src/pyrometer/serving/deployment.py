@@ -335,8 +335,8 @@ class Deployment:
             for one in recent
         )
         shapes = "alike" if shaping is None else "buckets"
-        points, ranks = counting.service(self.first.points)
-        model = self.model(0.0)._replace(points=points, ranks=ranks)
+        points, course = counting.service(self.first.points)
+        model = self.model(0.0)._replace(points=points, course=course)
         found = evaluate(
             model,
             recorded(arrivals),

@@ -24,7 +24,7 @@ from pyrometer.store.artifacts import (
 from pyrometer.store.backend import Contents, Signature
 from pyrometer.store.failure import store_errors
 from pyrometer.store.run import Artifact
-from pyrometer.store.sqlite import sqlite_engine
+from pyrometer.store.sqlite import DATABASE, sqlite_engine
 
 MARKS = "marks.json"
 _ORPHAN_AGE_S = 3600.0
@@ -37,7 +37,7 @@ class FolderBackend:
     def __init__(self, folder: Path, *, wait_s: Seconds) -> None:
         self.local = folder
         self.name = str(folder)
-        self.database = folder / "runs.db"
+        self.database = folder / DATABASE
         self.where = str(self.database)
         self.engine = sqlite_engine(self.database, wait_s=wait_s)
         self._writer = self.engine.execution_options(writes=True)
@@ -134,7 +134,7 @@ class FolderBackend:
 
 def signature_of(folder: Path) -> Signature:
     """When the database and its log were written, and how large they are; of a folder without a store as well."""
-    return tuple(_stat(folder / name) for name in ("runs.db", "runs.db-wal"))
+    return tuple(_stat(folder / name) for name in (DATABASE, f"{DATABASE}-wal"))
 
 
 def _stat(path: Path) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stage import Progress
+from pyrometer.cluster import require_cluster
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.evidence.options import silent
 from pyrometer.hardware.environment import Environment, read_environment
@@ -104,6 +105,7 @@ def search_recipe(
     path: Path | None = None,
     resume: bool = False,
     budget: Budget | None = None,
+    cluster: str | None = None,
     progress: Progress | None = None,
     num_ranks: int | None = None,
 ) -> tuple[Tuning, Recipe]:
@@ -115,12 +117,15 @@ def search_recipe(
         path: of the recipe; beside it, in a folder of the same name, lies what the search decided and what levers wrote.
         resume: go on with a search that ended early.
         budget: the time of the settings, where some of it is spent already.
+        cluster: of Ray, on whose machines of this one's kind levers are tried.
         progress: told how far it is.
         num_ranks: of a script that is to be run by torchrun.
 
     Raises:
         PyrometerError: see `tune`.
     """
+    if cluster is not None:
+        require_cluster(cluster)
     budget, tell = budget or Budget(settings.budget_s), progress or silent
     selected = _fitting(settings, num_ranks)
     wanted = [lever for lever in selected if settings.memory_bytes is not None or not lever.for_memory]
@@ -149,11 +154,12 @@ def search_recipe(
         try:
             reasons = {lever.name: _WITHOUT_GOAL for lever in selected if lever not in wanted}
             search.outcomes += _refused(base.surveyed, search.predicted, settings, reasons)
-            search.run(_choices(base.surveyed, settings))
+            where = _run(search, _choices(base.surveyed, settings), cluster, bench, base)
         finally:
             search.close()
         confirmation = _confirmed(bench, search, base.peak_bytes, tell)
-        notes = [note for note in (*base.surveyed.notes, confirmation.note, without) if note is not None]
+        noted = (*base.surveyed.notes, confirmation.note, without, where)
+        notes = [note for note in noted if note is not None]
         return _handed_over(bench, base, search, confirmation, notes)
 
 
@@ -169,6 +175,33 @@ def _fitting(settings: TuneSettings, num_ranks: int | None) -> list[LeverOf[Any]
             how = "leave out --nproc" if on_ranks else "pass --nproc with a script that torchrun would start"
             raise InputError(f"lever {name}: it is for {'one process' if on_ranks else 'many ranks'}; {how}")
     return [each for each in select(settings.only, settings.without) if ("ranks" in each.kinds) == on_ranks]
+
+
+def _run(
+    search: Search, choices: dict[str, list[LeverChoice]], cluster: str | None, bench: _Bench, base: _Baseline
+) -> str | None:
+    """Try everything, here or on a cluster; what is to be told of that."""
+    if cluster is None:
+        search.run(choices)
+        return None
+    from pyrometer.tuning.search.on_cluster import Order, crew
+
+    laboratory = bench.laboratory
+    sent = laboratory.source.pickled
+    order = Order(
+        laboratory.source,
+        None if sent is None else Path(sent).read_bytes(),
+        False,
+        str(bench.cwd),
+        laboratory.limits,
+        search.settings,
+        laboratory.step_s,
+        base.environment,
+    )
+    with crew(cluster, order) as machines:
+        search.ahead = machines.ahead
+        search.run(choices)
+        return machines.note
 
 
 def _advised(source: protocol.Source, budget: Budget, tell: Progress) -> tuple[Sequence[Finding], str | None]:

@@ -53,6 +53,7 @@ RULE = declare(
     limits=(
         Limit("min_share", 0.02, "less than that of the time is the usual jitter between ranks"),
         Limit("min_persistence", 0.6, "in a job of equals every rank is the last one now and then"),
+        Limit("max_chance", 0.01, "of some ranks that are alike, one is always the slowest by chance"),
     ),
 )
 
@@ -70,6 +71,7 @@ def explain(case: Case) -> Findings:
     for index, straggler in enumerate(job.stragglers):
         share = straggler.gain_ns / span
         steady = straggler.persistence is None or straggler.persistence >= case.limit(RULE, "min_persistence")
+        steady &= straggler.chance is None or straggler.chance <= case.limit(RULE, "max_chance")
         if share < case.limit(RULE, "min_share") or not steady:
             continue
         suspect = straggler.suspects[0] if straggler.suspects else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import re
 from collections.abc import Iterator
@@ -29,14 +28,16 @@ REPEATED_BYTES: Bytes = 1 << 18
 MOST_AT_ONCE = 100_000
 """Beyond all queues of ours: these decide what is refused, with 429, and say when to come again."""
 
-# A model answers the same twice, so what a dying replica did not answer may be asked again. Only what got no answer: 503 from a
-# replica says to try another, which is the client's to do.
+# A model answers the same twice, so what a dying replica did not answer is asked again; only that: after a 503 it is the client's turn.
+# HAProxy can repeat what it holds as a whole, which Ray has no setting for: the second line goes into its configuration as it is.
 _PROXY = {
     "RAY_SERVE_ENABLE_HA_PROXY": "1",
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
-    "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",
+    "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response\n    option http-buffer-request",
     "RAY_SERVE_HAPROXY_RETRIES": "10",
     "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": str(REPEATED_BYTES),
+    # A machine may be busy with starting replicas: with 5 s Ray ends proxies that are about to be ready.
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
     # Ray waits so long before an ending replica looks whether anybody still asks; its own proxies have left it by then.
     "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "3",
 }
@@ -79,8 +80,9 @@ def deployed(
     name = settings.name or source.name()
     cores = settings.replicas * (settings.threads or 1)
     say(f"connecting to {'a Ray of its own' if is_local else address}")
-    with connected(address, environment=_PROXY, cores=cores if is_local else None):
-        serve: Any = importlib.import_module("ray.serve")  # its types are half there
+    with connected(address, folder=Path.cwd(), environment=_PROXY, cores=cores):
+        from ray import serve
+
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         serve.start(proxy_location="EveryNode", http_options={"host": host, "port": settings.port})
         try:

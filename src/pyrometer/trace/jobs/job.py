@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.jobs.clocks import ClockOffset
+from pyrometer.trace.jobs.lateness import LagMap
 from pyrometer.trace.jobs.matching import Mismatch
 from pyrometer.trace.jobs.pipeline import Pipeline
 from pyrometer.trace.jobs.stragglers import Straggler
@@ -94,6 +95,7 @@ class Job(Record, frozen=True, kw_only=True):
     collectives: Annotated[list[JobCollective], doc("most waiting first")] = []
     wait_ns: Annotated[int, doc("total waiting of all ranks in collectives, sends and receives left out")] = 0
     stragglers: Annotated[list[Straggler], doc("worst first")] = []
+    lag_map: Annotated[LagMap | None, doc("who came late in which step; null without steps")] = None
     compute_imbalance: Annotated[
         float | None, doc("largest computing time of a rank over the mean; 1 is balanced")
     ] = None

@@ -13,6 +13,7 @@ from pyrometer.trace.jobs.doubts import find_doubts
 from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
 from pyrometer.trace.jobs.job import Job, Prefetch, RankRow
 from pyrometer.trace.jobs.kept import Kept, kept_folder
+from pyrometer.trace.jobs.lateness import between_equals, map_lags, with_lag
 from pyrometer.trace.jobs.matching import Matched, match_calls
 from pyrometer.trace.jobs.pipeline import find_pipelines
 from pyrometer.trace.jobs.reduce import reduce_rank
@@ -73,6 +74,9 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     held = {summary.rank for summary in summaries}
     missing = [rank for rank in range(world_size or 0) if rank not in held]
     compute = [summary.compute_ns for summary in summaries]
+    pipelines = find_pipelines(matched.calls, waits, summaries, offsets)
+    equals = with_lag(between_equals(waits, [pipeline.ranks for pipeline in pipelines]))
+    stragglers = find_stragglers(equals, summaries, residual or 0)
     return Job(
         world_size=world_size,
         ranks=_rows(summaries, between),
@@ -81,7 +85,8 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         failures=failures,
         collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
-        stragglers=find_stragglers(waits, summaries, residual or 0),
+        stragglers=stragglers,
+        lag_map=map_lags(equals, [straggler.rank for straggler in stragglers]),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
         clocks=clocks,
         clock_residual_ns=residual,
@@ -90,7 +95,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         num_mismatches={**matched.num_mismatches, **({"apart": num_apart} if num_apart else {})},
         mismatches=matched.mismatches,
         num_calls_left_out=sum(summary.num_calls_left_out for summary in summaries),
-        pipelines=find_pipelines(matched.calls, waits, summaries, offsets),
+        pipelines=pipelines,
         prefetch=_prefetch(matched.calls, summaries),
         notes=_notes(summaries, matched, waits, clocks),
     )

@@ -63,6 +63,8 @@ class RankLaboratory(Laboratory):
         num_ranks: how many ranks it runs on.
     """
 
+    num_steps = 240  # ranks wait for each other, and what delays one delays all
+
     argv: list[str] = field(default_factory=list)
     num_ranks: int = 2
     _opening_s: Seconds = field(default=0.0, init=False)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from pyrometer.bench.comparison.conclusion import conclude
 from pyrometer.bench.comparison.decision import DecisionRule
@@ -67,7 +68,12 @@ class Laboratory:
         metric: the user's own, as file.py:function.
         cwd: that the metric's path starts from.
         open_s: how long opening a configuration may take.
+
+    Attributes:
+        num_steps: that decide most comparisons, each side's and both together.
     """
+
+    num_steps: ClassVar[int] = 60
 
     source: protocol.Source
     folder: Path

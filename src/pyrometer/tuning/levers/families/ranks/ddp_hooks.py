@@ -11,6 +11,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 from pyrometer.tuning.levers.families.ranks.ddp_settings import NO_DDP
+from pyrometer.tuning.levers.families.ranks.power_sgd import in_turn
 from pyrometer.tuning.levers.families.ranks.top_k import TopK
 from pyrometer.tuning.levers.lever import Parameters, RankLever, lever
 from pyrometer.tuning.levers.rank_subject import RankSubject
@@ -136,20 +137,23 @@ class DdpPowerSgd(DdpHook):
 
     def choices(self, subject: RankSubject) -> list[Parameters]:
         """Rank 4, then 1."""
-        return [{"rank": 4}, {"rank": 1}]
+        in_turn = {"in_turn": True} if subject.backend == "gloo" else {}
+        return [{"rank": 4, **in_turn}, {"rank": 1, **in_turn}]
 
     def hook(self, model: DistributedDataParallel, parameters: Parameters) -> tuple[Any, Callable[..., Any]]:
         """Of torch, from the step on that it allows first."""
         state = powerSGD_hook.PowerSGDState(
             model.process_group, parameters["rank"], start_powerSGD_iter=FIRST_COMPRESSED
         )
-        return state, powerSGD_hook.powerSGD_hook
+        return state, in_turn if parameters.get("in_turn") else powerSGD_hook.powerSGD_hook
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The call."""
+        ours = ["from pyrometer.tuning.levers.families.ranks.power_sgd import in_turn"]
         return [
+            *(ours if parameters.get("in_turn") else []),
             f"state = PowerSGDState(None, matrix_approximation_rank={parameters['rank']}, start_powerSGD_iter={FIRST_COMPRESSED})",
-            "model.register_comm_hook(state, powerSGD_hook)",
+            f"model.register_comm_hook(state, {'in_turn' if parameters.get('in_turn') else 'powerSGD_hook'})",
         ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import inspect
 from typing import Any, ClassVar
 
 from torch.nn.parallel import DistributedDataParallel
@@ -61,7 +62,7 @@ def _in_force(model: DistributedDataParallel) -> dict[str, Any]:
         "gradient_as_bucket_view": model.gradient_as_bucket_view,
         "static_graph": model.static_graph,
         "find_unused_parameters": model.find_unused_parameters,
-        "broadcast_buffers": model.broadcast_buffers,
+        "forward_sync_buffers": getattr(model, "forward_sync_buffers", True),
     }
 
 
@@ -166,9 +167,13 @@ class DdpOwnBuffers(_DdpSetting):
         "Running statistics of batch norm are used in evaluation alone, where those of rank 0 are as before. "
         "Buffers that training reads, and that differ between ranks, must be sent."
     )
-    argument, value, default = "broadcast_buffers", False, True
+    argument, value, default = "forward_sync_buffers", False, True
     prior = 0.95
 
     def refuses_ddp(self, subject: RankSubject) -> str | None:
-        """There have to be buffers."""
+        """There have to be buffers, and a torch that can leave them alone but for the start."""
+        if self.argument not in inspect.signature(DistributedDataParallel).parameters:
+            return f"this torch has no {self.argument}"
+        if subject.ddp_given.get("broadcast_buffers") is False:
+            return "broadcast_buffers is False already"
         return None if any(True for _ in subject.whole.buffers()) else "the model has no buffers"

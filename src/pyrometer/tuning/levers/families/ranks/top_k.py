@@ -4,14 +4,14 @@ Of each bucket the `share` of gradients that are largest is sent, as pairs of va
 kept and added to the gradients of the next step. Lin et al., Deep Gradient Compression (2018).
 """
 
-from __future__ import annotations
-
+# Without postponed annotations: DistributedDataParallel reads those of a hook.
 from typing import Any, TypeAlias
 
 import torch
 import torch.distributed as dist
 
 Averaged: TypeAlias = torch.futures.Future[torch.Tensor]
+Bucket: TypeAlias = dist.GradBucket  # type: ignore[name-defined]
 
 
 class TopK:
@@ -33,11 +33,11 @@ class TopK:
         self._kept: dict[int, torch.Tensor] = {}
 
     @staticmethod
-    def hook(state: TopK, bucket: Any) -> Averaged:
+    def hook(state: "TopK", bucket: Bucket) -> Averaged:
         """For `register_comm_hook`."""
         return state.send(bucket)
 
-    def send(self, bucket: Any) -> Averaged:
+    def send(self, bucket: Bucket) -> Averaged:
         """Begin to average a bucket; the future holds it."""
         flat: torch.Tensor = bucket.buffer()
         index: int = bucket.index()
@@ -57,7 +57,10 @@ class TopK:
         # Places travel as the bits of float32, behind the values: one message in place of two.
         own = torch.cat([values, places.to(torch.int32).view(torch.float32)])
         all_ranks = own.new_empty(num_ranks * len(own))
-        sent: Any = dist.all_gather_into_tensor(all_ranks, own, group=self.group, async_op=True).get_future()
+        gather: Any = (
+            getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+        )  # the name before 2.13
+        sent: Any = gather(all_ranks, own, group=self.group, async_op=True).get_future()
 
         def average(_: Any) -> torch.Tensor:
             parts = all_ranks.view(num_ranks, 2, number)
