@@ -12,7 +12,6 @@ from markupsafe import Markup
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import Soak
 from pyrometer.compiler.report import CompileReport
-from pyrometer.memory.timeline import Timeline
 from pyrometer.report.chapters.chapter import Chart
 from pyrometer.report.chapters.compile import REST_SLOT, WHOLE_SLOT, phase_slots
 from pyrometer.report.chapters.memory import SLOTS
@@ -81,10 +80,6 @@ def _roofline(report: RankReport) -> Markup | None:
     return roofline(points, Roof(max(tops), rates["memory"]) if tops and "memory" in rates else None)
 
 
-def _live_bytes(timeline: Timeline) -> Markup | None:
-    return stacked_area(timeline, SLOTS)
-
-
 def _compiling_steps(report: CompileReport) -> Markup | None:
     return steps_chart(report, phase_slots(report.cost.phases_s), REST_SLOT, WHOLE_SLOT)
 
@@ -97,7 +92,7 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "intervals": intervals,
     "lag-map": lag_map,
     "latency-trend": latency_trend,
-    "live-bytes": _live_bytes,
+    "live-bytes": lambda timeline: stacked_area(timeline, SLOTS),
     "memory-line": memory_line,
     "over-time": _over_time,
     "rank-bars": rank_bars,

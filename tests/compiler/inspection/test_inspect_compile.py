@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,12 +47,27 @@ def training(model: nn.Module, batches: Any = None, **settings: Any) -> Training
     return Training(model, nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.01), batches, **settings)
 
 
-def test_a_break_gives_two_graphs_with_costs_numerics_and_runtime(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="aot_eager"), batch))
+@pytest.fixture(scope="module")
+def broken() -> tuple[CompileReport, list[str]]:
+    """What is found of a model with one break, and what was told meanwhile."""
+    told: list[str] = []
+    torch._dynamo.reset()
+    work = Inference(torch.compile(states.Branching(), backend="aot_eager"), torch.randn(4, WIDTH))
+    return inspect(work, progress=lambda _share, what: told.append(what)), told
+
+
+@pytest.fixture(scope="module")
+def imported() -> None:
+    """The compiler changes its own settings while it is imported, once."""
+    inspect(Inference(torch.compile(nn.Linear(2, 2), backend="eager"), torch.randn(2, 2)))
+
+
+def test_a_break_gives_two_graphs_with_costs_numerics_and_runtime(broken):
+    report, _ = broken
 
     assert (report.graphs, len(report.breaks), report.skipped_frames) == (2, 1, 0)
     assert report.breaks[0].id is not None
-    assert report.breaks[0].file == branching.forward.__code__.co_filename
+    assert report.breaks[0].file == states.Branching.forward.__code__.co_filename
     assert report.cost.first_call_s > report.cost.steady_s > 0
     assert report.cost.eager_steady_s > 0
     assert 0 < report.cost.compile_s <= report.cost.first_call_s
@@ -235,9 +249,8 @@ def test_calls_that_run_eagerly_in_silence_are_found(batch):
     assert report.limit_reached
 
 
-def test_guards_are_timed(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="eager"), batch))
-
+def test_guards_are_timed(broken):
+    report, _ = broken
     frames = report.guards.per_compilation
     assert {frame.compile_id for frame in frames} == {"0/0", "1/0"}
     assert all(frame.eval_s is not None and 0 < frame.eval_s < report.cost.first_call_s for frame in frames)
@@ -313,8 +326,7 @@ def test_a_reader_that_fails_loses_only_its_own_part(branching, batch, monkeypat
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_settings_loggers_stance_and_objects_are_as_before(branching, fails):
-    inspect(Inference(torch.compile(lambda_module(), backend="eager"), torch.randn(2, 2)))  # imports, once
+def test_settings_loggers_stance_and_objects_are_as_before(branching, fails, imported):
     model = torch.compile(branching, backend="eager", fullgraph=fails)
     work = training(model)
     weights = {name: value.clone() for name, value in branching.state_dict().items()}
@@ -330,9 +342,8 @@ def test_settings_loggers_stance_and_objects_are_as_before(branching, fails):
     assert not work.parts.optimizer.state
 
 
-def test_everything_is_restored_when_the_users_program_fails(batch):
+def test_everything_is_restored_when_the_users_program_fails(batch, imported):
     model = torch.compile(nn.Linear(WIDTH + 1, 1), backend="eager")
-    inspect(Inference(torch.compile(lambda_module(), backend="eager"), torch.randn(2, 2)))
     before = states.compiler_state()
     with pytest.raises(UserProgramError):
         inspect(Inference(model, batch))
@@ -340,19 +351,8 @@ def test_everything_is_restored_when_the_users_program_fails(batch):
     assert states.differences(before) == {}
 
 
-def test_torchs_log_is_not_listened_to_afterwards(straight, batch):
-    inspect(Inference(torch.compile(straight, backend="eager"), batch))
-    ours = [
-        handler
-        for handler in logging.getLogger("torch.__trace").handlers
-        if isinstance(handler, collector._Handler)
-    ]
-
-    assert ours == []
-
-
-def test_the_report_survives_json(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="aot_eager"), batch))
+def test_the_report_survives_json(broken):
+    report, _ = broken
 
     assert from_json(CompileReport, to_json(report)) == report
 
@@ -369,19 +369,11 @@ def test_numbers_that_are_not_positive_are_refused(straight, batch, wrong):
         inspect(Inference(straight, batch), **wrong)
 
 
-def test_progress_is_told(straight, batch):
-    told: list[str] = []
-    inspect(
-        Inference(torch.compile(straight, backend="eager"), batch),
-        progress=lambda _share, what: told.append(what),
-    )
+def test_progress_is_told(broken):
+    _, told = broken
 
     assert told[0] == "first step"
     assert "steps under the profiler" in told
-
-
-def lambda_module() -> nn.Module:
-    return nn.Linear(2, 2)
 
 
 def test_no_module_of_the_compiler_is_imported_by_importing_this():
@@ -420,7 +412,7 @@ def test_a_smaller_last_batch_is_met_and_compiled_before_the_steady_steps(straig
     assert not any("while steps were timed" in note for note in report.notes)
 
 
-def test_ctrl_c_in_a_step_keeps_what_was_found_and_leaves_everything_as_it_was(straight, batch):
+def test_ctrl_c_in_a_step_keeps_what_was_found_and_leaves_everything_as_it_was(straight, batch, imported):
     compiled, steps = torch.compile(straight, backend="eager"), itertools.count()
 
     def step():
@@ -428,7 +420,6 @@ def test_ctrl_c_in_a_step_keeps_what_was_found_and_leaves_everything_as_it_was(s
             raise KeyboardInterrupt
         return compiled(batch)
 
-    inspect(Inference(torch.compile(lambda_module(), backend="eager"), torch.randn(2, 2)))
     before = states.compiler_state()
     report = inspect(Call(step))
 
@@ -478,7 +469,7 @@ def test_a_program_that_gets_faster_is_repaid_and_says_when():
             return many_additions(x)
 
     work = Inference(torch.compile(Adding(), backend=one_addition), [(4, 4), (5, 4)])
-    report = inspect(work, budget_s=3.0, run_steps=10**9)
+    report = inspect(work, budget_s=1.0, run_steps=10**9)
     short = {graph.compile_id: graph for graph in report.runtime.graphs}
 
     assert report.error.within_tolerance
@@ -506,8 +497,7 @@ def test_a_module_of_torch_that_is_compiled_in_place_compiles_nothing_and_that_i
     )
 
 
-def test_a_step_under_the_profiler_is_as_long_as_the_graphs_in_it_at_least(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="eager"), batch))
-
+def test_a_step_under_the_profiler_is_as_long_as_the_graphs_in_it_at_least(broken):
+    report, _ = broken
     in_graphs_s = sum(graph.total_s for graph in report.runtime.graphs) / report.runtime.num_steps
     assert report.runtime.profiled_step_s > in_graphs_s > 0

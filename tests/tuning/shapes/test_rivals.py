@@ -31,7 +31,7 @@ def precompiled(models, monkeypatch):
         monkeypatch.setattr(rivals, "timed", timed)
         settings = {
             "sample": [{"x": (2, size, 4)} for size in LENGTHS],
-            "max_graphs": 6,
+            "max_graphs": 3,
             "backend": "eager",
             **settings,
         }

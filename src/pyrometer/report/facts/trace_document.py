@@ -24,11 +24,9 @@ def headline(document: TraceDocument) -> str:
     """The answer."""
     if document.diff is not None:
         return document.diff.sentence
-    return (
-        document.evidence.trace_verdict.sentence
-        if document.evidence.trace_verdict is not None
-        else "nothing was recorded"
-    )
+    if document.evidence.trace_verdict is not None:
+        return document.evidence.trace_verdict.sentence
+    return "nothing was recorded"
 
 
 def subtitle(document: TraceDocument) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.quantity import counted, format_bytes, format_rate
-from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
 from pyrometer.report.facts.trace_words import (
     MISMATCHES,
     MOST_LISTED,
@@ -18,8 +18,7 @@ from pyrometer.trace.jobs.job import Job
 
 def sections(job: Job) -> list[Section]:
     """The chapters of a job; empty ones are left out."""
-    made = [_ranks(job), _stragglers(job), _collectives(job), _pipelines(job)]
-    return [section for section in made if section is not None]
+    return told([_ranks(job), _stragglers(job), _collectives(job), _pipelines(job)])
 
 
 def late(job: Job | None) -> str:
@@ -66,7 +65,7 @@ def _ranks(job: Job) -> Section:
     )
 
 
-def _stragglers(job: Job) -> Section | None:
+def _stragglers(job: Job) -> Section:
     body = [
         (
             str(straggler.rank),
@@ -86,16 +85,12 @@ def _stragglers(job: Job) -> Section | None:
         "late, of the steps",
         "late with",
     )
-    return (
-        Section(
-            "stragglers",
-            "Who makes whom wait",
-            [],
-            Table(columns, body, frozenset({5})),
-            "A straggler begins collectives last. What it is late with takes longer on it than on the median rank.",
-        )
-        if body
-        else None
+    return Section(
+        "stragglers",
+        "Who makes whom wait",
+        [],
+        Table(columns, body, frozenset({5})),
+        "A straggler begins collectives last. What it is late with takes longer on it than on the median rank.",
     )
 
 
@@ -132,7 +127,7 @@ def _collectives(job: Job) -> Section | None:
     )
 
 
-def _pipelines(job: Job) -> Section | None:
+def _pipelines(job: Job) -> Section:
     body = [
         (
             f"stage {stage.stage}",
@@ -146,4 +141,4 @@ def _pipelines(job: Job) -> Section | None:
         for stage in pipeline.stages
     ]
     columns = ("pipeline", "rank", "bubble", "computes per step", "waits", "schedule")
-    return Section("pipeline", "Pipeline", [], Table(columns, body, frozenset({5}))) if body else None
+    return Section("pipeline", "Pipeline", [], Table(columns, body, frozenset({5})))

@@ -38,8 +38,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent, format_rate
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR610",
-    name="collectives-below-bandwidth",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

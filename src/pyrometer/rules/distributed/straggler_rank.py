@@ -40,8 +40,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR607",
-    name="straggler-rank",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",
@@ -105,11 +102,9 @@ def explain(case: Case) -> Iterator[Finding]:
 def _resource(case: Case, straggler: Straggler, suspect: Suspect | None) -> str:
     """Waiting for data, where that is what it is late with and its trace is looked at."""
     looked_at = case.trace is not None and case.trace.rank == straggler.rank
-    return (
-        DATA
-        if looked_at and suspect is not None and LOADER in suspect.name
-        else f"straggler:{straggler.rank}"
-    )
+    if looked_at and suspect is not None and LOADER in suspect.name:
+        return DATA
+    return f"straggler:{straggler.rank}"
 
 
 def _message(straggler: Straggler, suspect: Suspect | None, share: float) -> str:

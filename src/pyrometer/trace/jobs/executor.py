@@ -30,7 +30,7 @@ Outcome: TypeAlias = "RankSummary | RankFailure"
 
 
 class Executor(Protocol):
-    """Runs the reduction of many files, each on its own; Ray or another cluster fits behind it."""
+    """Runs the reduction of many files, each on its own: a pool here, or `on_cluster.RayExecutor`."""
 
     def map_ranks(
         self, paths: Sequence[Path], reduce: Callable[[RankTrace], T], orders: Sequence[int] | None = None
