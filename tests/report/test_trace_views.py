@@ -219,7 +219,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceDocument]
 @pytest.fixture(scope="module")
 def checked(documents: dict[str, CheckDocument], traced: dict[str, TraceDocument]) -> CheckDocument:
     """A check of a workload that also traced a few steps."""
-    report = traced["host"].ranks[0]
+    report = traced["host"].reports[0]
     note = "operators are not compared with what this machine can do"
     return changed(documents["steady"], trace=report, trace_verdict=judge(report), notes=[note])
 
