@@ -142,6 +142,7 @@ def _kill_at_random_moments(folder: Path, rounds: int, seed: int) -> None:
     assert len(leftovers) <= rounds
 
 
+@pytest.mark.exhaustive
 def test_what_was_reported_as_saved_survives_kill_9(tmp_path: Path):
     _kill_at_random_moments(tmp_path / "store", rounds=3, seed=0)
 
