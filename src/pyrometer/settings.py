@@ -203,7 +203,7 @@ _KEYS = {
     "strict": _Key("strict", parse_switch),
     "progress": _Key("progress", parse_switch),
 }
-TABLES = ("rules", "guard", "monitor", "serve")
+TABLES = ("rules", "guard", "monitor", "serve", "tune")
 """Tables within `[tool.pyrometer]` that others read, each with `read_table(file, name)`."""
 
 

@@ -1,110 +1,17 @@
 """`pyrometer serve` as a process: its screen, signals, a new version under load, and a kill."""
 
-import contextlib
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import httpx
 import pytest
+from served import BODY, MODEL, Load, answers, process
 
 pytestmark = pytest.mark.slow
-
-MODEL = """
-import torch
-from torch import nn
-
-class Scaled(nn.Module):
-    def __init__(self, factor):
-        super().__init__()
-        self.factor = nn.Parameter(torch.tensor(factor))
-
-    def forward(self, x):
-        return x * self.factor
-
-def workload():
-    return Scaled({factor}), torch.ones(2, 3)
-"""
-SETTINGS = "[tool.pyrometer.serve]\nbudget = '50ms'\nbatch = 8\ndrain = '20s'\n"
-BODY = json.dumps({"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}]})
-URL = "/v2/models/workload/infer"
-
-
-@contextlib.contextmanager
-def process(folder, *flags):
-    """A server that is ready; its lines so far, and its address."""
-    (folder / "pyproject.toml").write_text(SETTINGS)
-    (folder / "model.py").write_text(MODEL.format(factor=2.0))
-    command = [sys.executable, "-m", "pyrometer", "serve", "model.py:workload", "--port", "0", *flags]
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as server:
-        lines = []
-        for line in server.stdout:
-            lines.append(line.rstrip())
-            if line.startswith("curl"):
-                break
-        found = re.search(r"http://\S+", "\n".join(lines))
-        assert found, lines
-        try:
-            yield server, found[0], lines
-        finally:
-            server.kill()
-
-
-def answers(url, count=1):
-    with httpx.Client(base_url=url, timeout=60) as client:
-        return [client.post(URL, content=BODY) for _ in range(count)]
-
-
-class Load:
-    """Clients that ask without a pause, and keep every answer."""
-
-    def __init__(self, url, num_clients=4):
-        self.answers, self.faults = [], []
-        self._ends = threading.Event()
-        self._threads = [threading.Thread(target=self._ask, args=(url,)) for _ in range(num_clients)]
-
-    def _ask(self, url):
-        with httpx.Client(base_url=url, timeout=60) as client:
-            while not self._ends.is_set():
-                try:
-                    self.answers.append(client.post(URL, content=BODY))
-                except httpx.HTTPError as error:
-                    self.faults.append(error)
-                    return
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        self.has(20)
-        return self
-
-    def has(self, number):
-        end = time.monotonic() + 60
-        while len(self.answers) < number:
-            assert time.monotonic() < end, self.faults
-            time.sleep(0.01)
-
-    def __exit__(self, *_):
-        self._ends.set()
-        for thread in self._threads:
-            thread.join(60)
-
-    def firsts(self):
-        return {
-            answer.json()["outputs"][0]["data"][0] for answer in self.answers if answer.status_code == 200
-        }
 
 
 def test_the_start_prints_one_screen_with_a_line_to_paste(tmp_path):
@@ -181,6 +88,32 @@ def test_a_shadow_is_compared_and_never_answers(tmp_path):
     with process(tmp_path, "--shadow", "next.py:workload") as (_, url, _):
         assert {answer.json()["model_version"] for answer in answers(url, 50)} == {"1"}
         end = time.monotonic() + 60
-        while "pyrometer_serve_shadow_error_count" not in httpx.get(f"{url}/metrics", timeout=60).text:
+        while not re.search('pyrometer_serve_shadow_answers_total{.*outcome="differs"', metrics_of(url)):
             assert time.monotonic() < end, "no batch was compared"
             time.sleep(0.1)
+
+
+def metrics_of(url):
+    return httpx.get(f"{url}/metrics", timeout=60).text
+
+
+def rollout(folder, *arguments):
+    command = [sys.executable, "-m", "pyrometer", "rollout", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_shadow_that_says_something_else_is_taken_back_before_it_ever_answers(tmp_path):
+    (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
+    (tmp_path / "plan.toml").write_text("agreement = 0.01\n")
+    flags = ("--old", "1", "--new", "2", "--control", "1b", "--stages", "50%,100%", "--plan", "plan.toml")
+    started = rollout(tmp_path, "start", "perception", *flags)
+    assert started.returncode == 0, started.stderr
+    with process(tmp_path, "--shadow", "next.py:workload", "--rollout", "perception") as (_, url, lines):
+        assert any("computes beside, unseen, the share of rollout perception" in line for line in lines)
+        with Load(url) as load:
+            end = time.monotonic() + 120
+            while (watched := rollout(tmp_path, "watch", "perception", "--once")).returncode != 1:
+                assert time.monotonic() < end, watched.stderr
+        assert {answer.json()["model_version"] for answer in load.answers} == {"1"}
+    assert "roll back" in watched.stdout
+    assert "disagreed" in watched.stdout

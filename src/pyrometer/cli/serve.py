@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyrometer.cli.parameters import BYTES, DURATION
+from pyrometer.cli.parameters import DURATION
 from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
     from pyrometer.rollout.agent import Agent
     from pyrometer.serving.deployment import Candidate, Deployment
+    from pyrometer.serving.settings import ServeSettings
+    from pyrometer.serving.starting.source import Source
+    from pyrometer.tuning.shapes.axes import Dims
 
 CANARY_SHARE = 0.01
 
@@ -29,16 +34,20 @@ CANARY_SHARE = 0.01
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free one.  [default: 8000]")
 @click.option("--latency", type=DURATION, help="That a batch may take in the model.  [default: 50ms]")
-@click.option("--memory", type=BYTES, help="That a batch may take at its peak.  [default: what is free]")
 @click.option(
     "--batch", type=click.IntRange(1), help="Rows of a batch.  [default: the most within the limits]"
 )
 @click.option("--buckets", multiple=True, metavar="NAME.DIM=SIZES", help="Sizes to pad to; may be repeated.")
 @click.option("--canary", metavar="TARGET[@SHARE]", help="Give a share of the batches to another version.")
-@click.option("--rollout", metavar="NAME", help="Let this rollout of the store say the share of the canary.")
+@click.option(
+    "--rollout", metavar="NAME", help="Let this rollout of the store say the share of the canary or shadow."
+)
 @click.option("--shadow", metavar="TARGET", help="Run another version on the same batches, and compare.")
 @click.option(
     "--plan", "arrivals", metavar="ARRIVALS", help="Only say what policies would do to these requests."
+)
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Serve by Ray: on ray://HOST:10001, or local for a Ray of its own."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
 def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -> int:
@@ -50,6 +59,9 @@ def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -
     """
     if as_json and arrivals is None:
         raise UsageError("--json prints a plan; pass --plan too")
+    if flags["cluster"] is not None:
+        _serve_on_cluster(target, flags, arrivals)
+        return ExitCode.OK
     deployment = _deployment(target, flags, listens=arrivals is None)
     try:
         deployment.prepare()
@@ -63,28 +75,53 @@ def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -
 
 
 def _deployment(target: str, flags: dict[str, Any], *, listens: bool) -> Deployment:
-    _require_packages()
     from pyrometer.serving.deployment import Deployment
+
+    if not listens:
+        flags["port"] = 0
+    return Deployment(*_served(target, flags), **_beside(flags))
+
+
+def _served(target: str, flags: dict[str, Any]) -> tuple[Source, ServeSettings, Dims]:
+    _require_packages()
     from pyrometer.serving.running.shaping import parse_buckets
-    from pyrometer.serving.settings import load_serve_settings, token_from
+    from pyrometer.serving.settings import load_serve_settings
     from pyrometer.serving.starting.source import source_of
 
     settings = load_serve_settings(
         Path.cwd(),
         host=flags["host"],
-        port=flags["port"] if listens else 0,
+        port=flags["port"],
         latency_s=flags["latency"],
-        memory_bytes=flags["memory"],
         batch=flags["batch"],
     )
-    return Deployment(
-        source_of(target, flags["recipe"]),
-        settings,
-        parse_buckets(flags["buckets"]),
-        candidate=_candidate(flags["canary"], flags["shadow"], flags["rollout"]),
-        token=token_from(os.environ),
-        say=lambda text: click.echo(text, err=True),
-    )
+    return source_of(target, flags["recipe"]), settings, parse_buckets(flags["buckets"])
+
+
+def _beside(flags: dict[str, Any]) -> dict[str, Any]:
+    from pyrometer.listening import token_from
+    from pyrometer.serving.settings import TOKEN
+
+    return {
+        "candidate": _candidate(flags["canary"], flags["shadow"], flags["rollout"]),
+        "token": token_from(os.environ, TOKEN),
+        "say": lambda text: click.echo(text, err=True),
+    }
+
+
+def _serve_on_cluster(target: str, flags: dict[str, Any], arrivals: str | None) -> None:
+    if arrivals is not None or flags["rollout"] is not None:
+        what = "--plan" if arrivals is not None else "--rollout"
+        raise UsageError(f"{what} and --cluster: a {what[2:]} is of one process; leave out one of them")
+    from pyrometer.cluster import require_cluster
+
+    require_cluster(flags["cluster"])
+    served = _served(target, flags)
+    from pyrometer.serving.replicas.deploying import deployed
+
+    with deployed(flags["cluster"], *served, **_beside(flags)) as screen:
+        click.echo(screen)
+        _until_ended()
 
 
 def _require_packages() -> None:
@@ -103,10 +140,11 @@ def _candidate(canary: str | None, shadow: str | None, rollout: str | None) -> C
 
     if canary is not None and shadow is not None:
         raise UsageError("--canary and --shadow: give one; the other version either answers or does not")
-    if rollout is not None:
-        return Candidate(source_of(_canary_of(canary, rollout)), 0.0, agent=_agent(rollout))
     if shadow is not None:
-        return Candidate(source_of(shadow), 0.0, is_shadow=True)
+        agent = None if rollout is None else _agent(rollout, shadow=True)
+        return Candidate(source_of(shadow), 0.0, is_shadow=True, agent=agent)
+    if rollout is not None:
+        return Candidate(source_of(_canary_of(canary, rollout)), 0.0, agent=_agent(rollout, shadow=False))
     if canary is None:
         return None
     place, at, share = canary.rpartition("@")
@@ -116,16 +154,17 @@ def _candidate(canary: str | None, shadow: str | None, rollout: str | None) -> C
 def _canary_of(canary: str | None, rollout: str) -> str:
     if canary is None or "@" in canary:
         raise UsageError(
-            f"--rollout {rollout}: says the share of a canary; pass --canary TARGET, without a share"
+            f"--rollout {rollout}: says the share of a canary or a shadow; pass --canary TARGET, without a share, or --shadow TARGET"
         )
     return canary
 
 
-def _agent(rollout: str) -> Agent:
+def _agent(rollout: str, *, shadow: bool) -> Agent:
     from pyrometer.rollout.agent import Agent
     from pyrometer.rollout.ledger import open_ledger
 
-    return Agent(open_ledger(load_settings(os.environ, Path.cwd()).store, create=False), rollout)
+    ledger = open_ledger(load_settings(os.environ, Path.cwd()).store, create=False)
+    return Agent(ledger, rollout, shadow=shadow)
 
 
 def _serve(deployment: Deployment) -> None:
@@ -133,6 +172,18 @@ def _serve(deployment: Deployment) -> None:
     from pyrometer.serving.starting.screen import screen
 
     run_loop(lambda: deployment.run(lambda: click.echo(screen(deployment))))
+
+
+def _until_ended() -> None:
+    """Wait for Ctrl-C or SIGTERM."""
+    ended = threading.Event()
+    handled = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(one, lambda *_: ended.set()) for one in handled]
+    try:
+        ended.wait()
+    finally:
+        for one, handler in zip(handled, before, strict=True):
+            signal.signal(one, handler)
 
 
 def _print_plan(deployment: Deployment, arrivals: str, target: str, *, as_json: bool) -> None:

@@ -12,7 +12,6 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import full_option, print_document, print_result, print_view
@@ -20,12 +19,14 @@ from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.garbage import uncollected
 from pyrometer.redaction import redacted
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
+    from pyrometer.trace.reporting.job_report import JobReport
     from pyrometer.trace.trace import Trace
     from pyrometer.workload.target import Target
 
@@ -60,6 +61,9 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
     "--replay", metavar="OP", help="Write an operator, such as aten::mm, as a benchmark to -o FILE.py."
 )
 @click.option("--attach", type=int, metavar="PID", help="Capture from a running process that listens.")
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Read the files on ray://HOST:10001 or another cluster of Ray."
+)
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Steps to capture.")
 @full_option
 @store_options
@@ -75,6 +79,7 @@ def command(
     export: Path | None,
     replay: str | None,
     attach: int | None,
+    cluster: str | None,
     steps: int,
     full: bool,
 ) -> int:
@@ -90,6 +95,15 @@ def command(
     _refuse_conflicts(diff=diff, asked=(sql, change), page=page, export=export)
     if replay is not None and (diff or as_json or export is not None or (sql, change) != (None, None)):
         raise UsageError("--replay writes a file, and goes with -o FILE.py only; leave out the other flags")
+    if cluster is not None and (
+        attach is not None
+        or _is_asked((sql, change))
+        or (diff, export, replay) != (None, None, None)
+        or _program(inputs)
+    ):
+        raise UsageError(
+            "--cluster reads the files of a job for a report; leave out all but FILE..., --json and -o"
+        )
     explained = explainer("trace", _program(inputs))
     settings = load_settings(os.environ, Path.cwd())
     if replay is not None:
@@ -115,6 +129,7 @@ def command(
                 export=export,
                 strict=settings.strict,
                 full=full,
+                cluster=cluster,
             )
     return _of_capture(
         captured, explained, store_location, as_json=as_json, page=page, asked=(sql, change), full=full
@@ -163,6 +178,7 @@ def _of_files(
     export: Path | None,
     strict: bool,
     full: bool,
+    cluster: str | None,
 ) -> int:
     from pyrometer.trace.graphs.opening import read_joined
     from pyrometer.trace.reading.paths import find_files
@@ -182,20 +198,35 @@ def _of_files(
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.progress import heard_by
-    from pyrometer.trace.reporting.job_report import report_files
+    from pyrometer.trace.reporting.job_report import MOST_ALONE, report_files
 
     files = find_files(list(inputs))
+    drawn: Sequence[str | Path] = files
     with progress_bar() as progress, heard_by(progress):
-        report = report_files(files, strict=strict)
+        report = (
+            report_files(files, strict=strict) if cluster is None else _on_cluster(cluster, files, strict)
+        )
+    if len(report.ranks) < len(files) > MOST_ALONE:
+        drawn = [rank.path for rank in report.ranks]
     evidence = evidence_of_trace(" ".join(inputs), report)
-    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+    document = TraceDocument.of(evidence, explained(evidence))
     return _show(
         msgspec.structs.replace(document, **provenance(None)),
-        Attachments() if page is None else _drawn(files, strict=strict),
+        Attachments() if page is None else _drawn(drawn, strict=strict),
         as_json=as_json,
         page=page,
         full=full,
     )
+
+
+def _on_cluster(address: str, files: Sequence[Path], strict: bool) -> JobReport:
+    from pyrometer.cluster import connected
+    from pyrometer.trace.jobs.on_cluster import RayExecutor
+    from pyrometer.trace.reporting.job_report import report_files
+    from pyrometer.workload.output import stdout_to_stderr
+
+    with stdout_to_stderr(), connected(address) as ray:  # Ray tells of lost workers on stdout
+        return report_files([file.absolute() for file in files], strict=strict, executor=RayExecutor(ray))
 
 
 def _drawn(files: Sequence[str | Path], *, strict: bool) -> Attachments:
@@ -244,7 +275,7 @@ def _of_capture(
             capture=captured.trace.capture,
             program=captured.program,
         )
-        document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+        document = TraceDocument.of(evidence, explained(evidence))
         attachments = with_sources(draw(captured.trace.ranks), document)
         document = stored(document, store_location, kind="trace", attachments=attachments)
         shown = _show(
@@ -274,7 +305,10 @@ def _compared(
     diff = diff_traces(a, b, anyway=anyway)
     before, after = report_rank(a), report_rank(b)
     evidence = Evidence(target=" against ".join(inputs), trace=after, trace_verdict=judge(after))
-    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence), before=before, diff=diff)
+    diagnosis = explained(evidence)
+    document = TraceDocument(
+        evidence=evidence, diagnosis=diagnosis, findings=diagnosis.findings, before=before, diff=diff
+    )
     return msgspec.structs.replace(document, **provenance(None)), draw([a, b])
 
 

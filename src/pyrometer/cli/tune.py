@@ -9,7 +9,7 @@ import click
 
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
-from pyrometer.cli.parameters import BYTES, DURATION, SHARE
+from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
@@ -18,6 +18,7 @@ from pyrometer.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pyrometer.report.documents import TuneDocument
     from pyrometer.tuning.outcome import Tuning
+    from pyrometer.tuning.search.settings import TuneSettings
     from pyrometer.workload.target import Target
 
 INTERRUPTED = 130
@@ -26,10 +27,10 @@ SUFFIX = ".recipe.toml"
 
 @click.command()
 @click.argument("target", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--latency", type=DURATION, help="Goal for the median step, such as 10ms.")
 @click.option("--memory", type=BYTES, help="Limit of the peak memory, such as 2GiB.")
 @click.option("--budget", type=DURATION, help="Time for all of it.  [default: 10m]")
-@click.option("--tolerance", type=SHARE, help="Largest error of inexact levers, such as 1%.  [default: 3%]")
 @click.option("--metric", metavar="FILE:FUNCTION", help="Your metric of a model; more is better.")
 @click.option("--allow", type=click.Choice(["semantic"]), help="Try levers that change what is computed.")
 @click.option("--only", multiple=True, metavar="LEVER", help="Try only this lever; may be repeated.")
@@ -37,9 +38,22 @@ SUFFIX = ".recipe.toml"
 @click.option(
     "--stages", metavar="A,B", help="Go in stages: basic, memory, compute, device, compile, deploy."
 )
+@click.option(
+    "--nproc",
+    type=int,
+    help="Run the script on so many ranks, by torchrun, and try how it spreads its model over them.",
+)
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Try levers on the machines of ray://HOST:10001, or by local."
+)
 @click.option("--resume", is_flag=True, help="Go on with a search that ended early.")
 @click.option("--recipe", type=click.Path(path_type=Path), help="Where the recipe is written, or read from.")
-@click.option("--apply", "apply_recipe", is_flag=True, help="Check that --recipe fits TARGET, and time it.")
+@click.option(
+    "--apply",
+    "apply_recipe",
+    is_flag=True,
+    help="Check that --recipe fits TARGET, and time it; with --nproc: run the script with it.",
+)
 @click.option("--verify", is_flag=True, help="Prove --recipe again, here and now.")
 @click.option("--list", "list_levers", is_flag=True, help="List all levers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -50,6 +64,7 @@ def command(
     store_location: str | None,
     *,
     target: str | None,
+    arguments: tuple[str, ...],
     recipe: Path | None,
     page: Path | None,
     full: bool,
@@ -60,18 +75,27 @@ def command(
     """Try every change that could make TARGET faster, one at a time; keep what is proved.
 
     Each lever runs in a process of its own, must compute what the program computed before, and must win in a paired
-    comparison. The recipe that is left is proved again in fresh processes on fresh inputs.
+    comparison. The recipe that is left is proved again in fresh processes on fresh inputs. With --nproc, TARGET is a
+    script, run as it is; put its arguments after --.
     """
     if list_levers:
         _print_levers(as_json=as_json)
         return ExitCode.OK
     if target is None:
         raise UsageError("no TARGET: name what to tune, such as model.py:workload; --list names all levers")
+    if flags["cluster"] is not None and (flags["apply_recipe"] or flags["verify"]):
+        raise UsageError(
+            "--cluster tries levers; --apply and --verify are for this machine: leave out one of them"
+        )
     from pyrometer.workload.output import stdout_to_stderr
     from pyrometer.workload.target import parse_target
 
-    parsed = parse_target(target)
+    parsed = parse_target(target, arguments)
     place = recipe or Path(_stem(parsed) + SUFFIX)
+    if flags["nproc"] is not None and flags["apply_recipe"]:
+        from pyrometer.tuning.ranks.applying import run_with
+
+        return run_with(place, parsed, flags["nproc"])
     with stdout_to_stderr(), progress_bar() as progress:
         if flags["apply_recipe"] or flags["verify"]:
             tuning = _verified(parsed, place, flags, progress)
@@ -91,30 +115,36 @@ def _stem(target: Target) -> str:
     return f"{name}-{target.factory}" if target.factory else name
 
 
-def _settings(flags: dict[str, Any]) -> Any:
-    from pyrometer.tuning.search.settings import TuneSettings
+def _settings(flags: dict[str, Any]) -> TuneSettings:
+    from pyrometer.tuning.search.settings import load_tune_settings
 
     given = {
         "latency_s": flags["latency"],
         "memory_bytes": flags["memory"],
         "budget_s": flags["budget"],
-        "tolerance": flags["tolerance"],
         "metric": flags["metric"],
+        "allow_semantic": flags["allow"] == "semantic",
+        "only": list(flags["only"]),
+        "without": list(flags["without"]),
+        "stages": [stage.strip() for stage in (flags["stages"] or "").split(",") if stage.strip()],
     }
-    return TuneSettings(
-        **{name: value for name, value in given.items() if value is not None},
-        allow_semantic=flags["allow"] == "semantic",
-        only=list(flags["only"]),
-        without=list(flags["without"]),
-        stages=[stage.strip() for stage in (flags["stages"] or "").split(",") if stage.strip()],  # type: ignore[misc]
-    )
+    return load_tune_settings(Path.cwd(), given)
 
 
 def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
     from pyrometer.tuning.tune import search_recipe
 
-    settings = _settings(flags)
-    tuning, _ = search_recipe(target, settings, path=place, resume=flags["resume"], progress=progress)
+    if flags["cluster"] is not None and flags["nproc"] is not None:
+        raise UsageError("--nproc and --cluster: ranks are started on this machine; leave out one of them")
+    tuning, _ = search_recipe(
+        target,
+        _settings(flags),
+        path=place,
+        resume=flags["resume"],
+        cluster=flags["cluster"],
+        progress=progress,
+        num_ranks=flags["nproc"],
+    )
     return tuning
 
 

@@ -22,6 +22,7 @@ from torch import nn
 from pyrometer.bench.matrix.axes import parse_axes
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.guard.gate import Missed
+from pyrometer.guard.pairing import body_of
 from pyrometer.guard.parameters import Cell, cells_of, label_of, split
 from pyrometer.workload.call import Call
 from pyrometer.workload.failure import user_code
@@ -44,10 +45,12 @@ class Benchmark:
     Attributes:
         name: as reports name it.
         make: sets it up; what it takes is not timed.
+        body: what it does, whatever it is called; null where that is not known.
     """
 
     name: str
     make: Callable[[], Workload]
+    body: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,9 @@ def _in_file(file: str, module: ModuleType) -> Iterator[Benchmark]:
             _require_complete(file, function, cell)
             label = f"[{label_of(cell)}]" if cell else ""
             full = f"{file}::{name}{label}"
-            yield Benchmark(full, functools.partial(_of_function, full, function, cell))
+            yield Benchmark(
+                full, functools.partial(_of_function, full, function, cell), body_of(function, label)
+            )
 
 
 def _require_complete(file: str, function: Callable[..., Any], cell: Cell) -> None:

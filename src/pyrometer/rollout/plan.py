@@ -89,6 +89,9 @@ class Plan(Record, frozen=True, kw_only=True):
     ] = "batch"
     key: Annotated[str, doc("of the hash that assigns units")] = ""
     block_s: Annotated[Seconds, doc("replicas only: how long a block of observations is")] = 10.0
+    most_blocks: Annotated[
+        int, doc("replicas only: calm ones, and ones since, after which nothing more is expected of waiting")
+    ] = 720
     max_failures: Annotated[int, doc("attempts after which a version is refused")] = 3
 
     def __post_init__(self) -> None:
@@ -104,6 +107,12 @@ class Plan(Record, frozen=True, kw_only=True):
         _require(0 < self.alpha < 0.5, where, f"alpha={self.alpha:g}", "above 0 and below 0.5, such as 0.05")
         _require(self.min_s >= 0 and self.min_samples > 0, where, f"min_s={self.min_s:g}, min_samples={self.min_samples}", "0 s or more, and 1 sample or more")  # fmt: skip
         _require(self.deadline_s > self.min_s, where, f"deadline_s={self.deadline_s:g}", f"more than min_s={self.min_s:g}")  # fmt: skip
+        _require(
+            self.most_blocks >= 2 * FEWEST_CALM_BLOCKS,
+            where,
+            f"most_blocks={self.most_blocks}",
+            f"{2 * FEWEST_CALM_BLOCKS} or more",
+        )
         _require(self.block_s > 0 and self.lease_s > 0 and self.max_failures > 0, where, f"block_s={self.block_s:g}, lease_s={self.lease_s:g}, max_failures={self.max_failures}", "above 0")  # fmt: skip
         names = [metric.name for metric in self.metrics]
         _require(bool(names) and len(set(names)) == len(names), where, f"metrics={names}", "one or more metrics, each with a name of its own")  # fmt: skip

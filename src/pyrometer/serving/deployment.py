@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from pyrometer.errors import InputError, PyrometerError, UsageError
-from pyrometer.listening import bound_socket, is_loopback, url_of
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.listening import bound_socket, require_token, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
 from pyrometer.rollout.agent import Agent
@@ -22,14 +22,18 @@ from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
 from pyrometer.serving.planning.plan import Model, evaluate
 from pyrometer.serving.running.batcher import Batcher, Observer
-from pyrometer.serving.running.canary import Canary
+from pyrometer.serving.running.canary import Canary, ShadowCanary
 from pyrometer.serving.running.counting import Counting
+from pyrometer.serving.running.memory import MemoryWatch
 from pyrometer.serving.running.versions import Versions
 from pyrometer.serving.running.worker import Worker
 from pyrometer.serving.settings import TOKEN, ServeSettings
 from pyrometer.serving.starting.preparing import Prepared, Preparing, Say
 from pyrometer.serving.starting.source import Source
 from pyrometer.tuning.shapes.axes import Dims
+
+if TYPE_CHECKING:  # it needs uvicorn, which a plan does without
+    from pyrometer.serving.http.app import Application
 
 LEAST_FOR_PREDICTION = 100
 
@@ -57,6 +61,7 @@ class Deployment:
         buckets: sizes that vary.
         candidate: another version beside it.
         token: that requests need.
+        url: where it is reached, if somebody else listens.
         say: is told how far it is.
 
     Raises:
@@ -72,25 +77,25 @@ class Deployment:
         *,
         candidate: Candidate | None = None,
         token: str | None = None,
+        url: str | None = None,
         say: Say = lambda _: None,
     ) -> None:
-        if not is_loopback(settings.host) and token is None:
-            raise UsageError(
-                f"--host {settings.host}: other machines could connect; set {TOKEN} to a token that clients send, "
-                "such as that of `openssl rand -hex 32`"
-            )
+        require_token(settings.host, token, TOKEN)
         self.settings = settings
         self.name = settings.name or source.name()
         self.token = token
         self._source = source
         self._candidate = candidate
         self._preparing = Preparing(settings, buckets, say)
-        self._bound: socket.socket | None = bound_socket(settings.host, settings.port)
-        self.url = url_of(self._bound)
+        self.listens = url is None
+        self._bound = bound_socket(settings.host, settings.port) if self.listens else None
+        self.url = url or url_of(cast("socket.socket", self._bound))
         self.router: Router | None = None
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
+        self.too_much = ""
+        """What its memory was when it reached its limit; Ray ends a replica by it, as `run` ends by itself."""
 
     @property
     def first(self) -> Prepared:
@@ -106,7 +111,8 @@ class Deployment:
         where = self._candidate.source.target
         if self._candidate.agent is not None:
             rollout = self._candidate.agent.state.plan.name
-            return f"version {name} ({where}) answers the share of rollout {rollout}"
+            does = "computes beside, unseen," if self._candidate.is_shadow else "answers"
+            return f"version {name} ({where}) {does} the share of rollout {rollout}"
         if self._candidate.is_shadow:
             return f"version {name} ({where}) in the shadow: it runs, and is compared"
         return f"version {name} ({where}) answers {format_percent(self._candidate.share)} of the batches"
@@ -137,19 +143,62 @@ class Deployment:
         return self.first
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Answer until a signal, or `stop`."""
-        from pyrometer.serving.http.app import Application
+        """Answer until a signal, or `stop`.
+
+        Raises:
+            UserProgramError: memory reached its limit; what was accepted has its answers.
+        """
         from pyrometer.serving.http.server import InferenceServer
 
         settings = self.settings
+        app, canary = self.application()
+        self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
+        assert self._bound is not None
+        bound, self._bound = self._bound, None
+        with app.monitor, self._reloaded_by_signal():
+            following = None if canary is None else asyncio.create_task(canary.follow())
+            try:
+                await self._server.run_until_ended(bound, on_ready)
+            finally:
+                app.batcher.close()
+                if following is not None:
+                    following.cancel()
+        if self.too_much:
+            raise UserProgramError(
+                f"memory: {self.too_much} bytes (most-memory); what was accepted was answered; start the server again, and "
+                "see what the model keeps by pyrometer memory TARGET"
+            )
+
+    def application(
+        self,
+        *,
+        labels: dict[str, str] | None = None,
+        metrics: Callable[[], Awaitable[bytes]] | None = None,
+        may_reload: bool = True,
+    ) -> tuple[Application, Canary | None]:
+        """What answers on the running loop, with a monitor to be started, and who says the share of another version.
+
+        Args:
+            labels: of all its metrics.
+            metrics: makes the page of metrics, where it tells of more than this process.
+            may_reload: whether requests may have the target loaded anew.
+        """
+        from pyrometer.serving.http.app import Application
+
+        settings = self.settings
         device = str(self.first.program.session.device)
-        monitor = Monitor(model=self.name, device=device)
+        monitor = Monitor(model=self.name, device=device, labels=labels)
         counting = Counting(monitor)
         self._versions = Versions(self.first.program)
         canary = self._admit_candidate(counting)
         times = ServiceTimes.of(self.first.points)
         batcher = Batcher(
-            self._versions, self.policy, times, limit_s=settings.hang_s, observer=canary or counting
+            self._versions,
+            self.policy,
+            times,
+            limit_s=settings.hang_s,
+            observer=canary or counting,
+            tolerance=settings.tolerance,
         )
         app = Application(
             self.name,
@@ -158,20 +207,17 @@ class Deployment:
             counting,
             most_bytes=settings.most_body_bytes,
             token=self.token,
-            reload=self.reload if self._source.may_change else None,
+            reload=self.reload if may_reload and self._source.may_change else None,
             predict=lambda: self._predicted(counting),
+            metrics=metrics,
         )
-        self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
-        assert self._bound is not None
-        bound, self._bound = self._bound, None
-        with monitor, self._reloaded_by_signal():
-            following = None if canary is None else asyncio.create_task(canary.follow())
-            try:
-                await self._server.run_until_ended(bound, on_ready)
-            finally:
-                batcher.close()
-                if following is not None:
-                    following.cancel()
+        monitor.add(MemoryWatch(settings.most_memory_bytes, self._preparing.say, self._end_for_memory))
+        return app, canary
+
+    def _end_for_memory(self, evidence: str) -> None:
+        self.too_much = evidence
+        if self._server is not None:
+            self.stop()
 
     def stop(self) -> None:
         """Begin to end, from any thread: accepted requests are answered first."""
@@ -219,9 +265,10 @@ class Deployment:
         if self._candidate.agent is not None:
             if self._candidate.control:
                 self._versions.add(self._open[self._candidate.control].program)
-            canary = Canary(self._candidate.agent, observer, self._versions.names)
+            kind = ShadowCanary if self._candidate.is_shadow else Canary
+            canary = kind(self._candidate.agent, observer, self._versions.names)
             self.router = self._candidate.agent.router
-            self._versions.route(canary.choose)
+            self._versions.route(canary.choose, canary.choose_shadow)
             return canary
         if self._candidate.is_shadow:
             self._versions.shadow = name
@@ -288,8 +335,8 @@ class Deployment:
             for one in recent
         )
         shapes = "alike" if shaping is None else "buckets"
-        points, ranks = counting.service(self.first.points)
-        model = self.model(0.0)._replace(points=points, ranks=ranks)
+        points, course = counting.service(self.first.points)
+        model = self.model(0.0)._replace(points=points, course=course)
         found = evaluate(
             model,
             recorded(arrivals),

@@ -8,13 +8,15 @@
     hang = "30s"              # a batch that takes longer is given up
     drain = "30s"             # how long accepted requests may take once the server is asked to end
     most-body = "64MiB"
+    most-memory = "6GiB"      # resident; beyond, it answers what it accepted and ends
     threads = 4
+    replicas = 2              # processes that serve the model where --cluster is given, each with so many threads
+    gpus = 0                  # that each of them is given
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +29,7 @@ from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.settings import find_project, parse_bytes, parse_duration, table_fields
 
 TOKEN = "PYROMETER_SERVE_TOKEN"  # noqa: S105 - the name of the variable
-"""Where the token comes from: a flag would show it to everybody on the machine."""
+"""Where the token comes from."""
 _SPELLED = {
     "latency": ("latency_s", parse_duration),
     "memory": ("memory_bytes", parse_bytes),
@@ -38,6 +40,7 @@ _SPELLED = {
     "slow": ("slow_s", parse_duration),
     "budget": ("budget_s", parse_duration),
     "most-body": ("most_body_bytes", parse_bytes),
+    "most-memory": ("most_memory_bytes", parse_bytes),
 }
 
 
@@ -66,11 +69,17 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hang_s: Annotated[Seconds, doc("a batch that takes longer is given up")] = 30.0
     drain_s: Annotated[Seconds, doc("for accepted requests, once the server is asked to end")] = 30.0
     most_body_bytes: Annotated[Bytes, doc("of a request")] = 64 << 20
+    most_memory_bytes: Annotated[
+        Bytes | None,
+        doc("of resident memory, before the server ends as at SIGTERM; by default 95 % of its container's"),
+    ] = None
     slow_s: Annotated[
         Seconds, doc("for the headers of a request, and for its body beside what its size takes")
     ] = 10.0
     budget_s: Annotated[Seconds, doc("for timing batches before the first request")] = 5.0
     tolerance: Annotated[float, doc("largest relative error of a recipe's outputs")] = 0.03
+    replicas: Annotated[int, doc("processes that serve the model, on a cluster")] = 2
+    gpus: Annotated[float, doc("GPUs that each replica is given, on a cluster")] = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no server could do."""
@@ -78,9 +87,13 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         _require("batch", self.batch, self.batch is None or self.batch >= 1, "at least 1")
         _require("most_batch", self.most_batch, self.most_batch >= 1, "at least 1")
         _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
+        _require("replicas", self.replicas, self.replicas >= 1, "at least 1")
+        _require("gpus", self.gpus, self.gpus >= 0, "0 or more")
         for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s"):
             _require(field, getattr(self, field), getattr(self, field) > 0, "above 0")
         _require("most_body_bytes", self.most_body_bytes, self.most_body_bytes >= 1024, "at least 1 KiB")
+        most = self.most_memory_bytes
+        _require("most_memory_bytes", most, most is None or most >= 1 << 20, "at least 1 MiB")
         for part in ("name", "version"):
             text = getattr(self, part)
             legal = all(letter.isalnum() or letter in "._-" for letter in text)
@@ -126,17 +139,3 @@ def load_serve_settings(cwd: Path, **given: Any) -> ServeSettings:
         raise InputError(f"serve: {unknown[0]}: no such setting; legal are {', '.join(fields)}")
     found |= {name: value for name, value in given.items() if value is not None}
     return from_dict(ServeSettings, msgspec.to_builtins(found))
-
-
-def token_from(environ: Mapping[str, str]) -> str | None:
-    """The token that requests need, where one is set.
-
-    Raises:
-        InputError: it is too short to keep anybody out.
-    """
-    token = environ.get(TOKEN) or None
-    if token is not None and len(token) < 16:
-        raise InputError(
-            f"{TOKEN}: got {len(token)} characters; legal are 16 or more, such as those of `openssl rand -hex 32`"
-        )
-    return token

@@ -11,10 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.errors import NotApplicableError, UserProgramError
+from pyrometer.errors import InputError, NotApplicableError, UserProgramError
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.journal import Journal
+from pyrometer.tuning.search.on_cluster import Crew
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
@@ -83,13 +84,14 @@ def by_factor(**factors):
     return lambda configuration: math.prod(factors.get(choice.lever, 1.0) for choice in configuration)
 
 
-def run(laboratory, *choices, tmp_path, resume=False, now=lambda: 0.0, predicted=(), **settings):
+def run(laboratory, *choices, tmp_path, resume=False, now=lambda: 0.0, predicted=(), ahead=None, **settings):
     journal = Journal(tmp_path / "journal.jsonl", "id", resume=resume)
     asked = TuneSettings(**settings)
     search = Search(
         laboratory, asked, journal, dict(predicted), 0.01, lambda *_: None, Budget(asked.budget_s, now)
     )
     search.begin_with(laboratory.open(()))
+    search.ahead = ahead
     listed = {}
     for choice in choices:
         listed.setdefault(choice.lever, []).append(choice)
@@ -372,3 +374,69 @@ def test_what_promises_little_comes_last(tmp_path, budget_s):
     laboratory = KnownLaboratory(by_factor())
     run(laboratory, DROP, FROZEN, PLAIN, OPENVINO, tmp_path=tmp_path, budget_s=budget_s)
     assert laboratory.opened[-1] == ["drop_dropout"]
+
+
+class FakeRay:
+    """Runs a task when its result is asked for; it stands in for machines, not for what they do."""
+
+    class RayError(Exception):
+        pass
+
+    exceptions = SimpleNamespace(RayError=RayError)
+
+    @staticmethod
+    def wait(running, timeout):
+        return running[:1], running[1:]
+
+    @staticmethod
+    def get(task):
+        return task()
+
+
+def machine(laboratory, tmp_path, *, lost=""):
+    """A bench as Ray hands it out; one that is lost says why."""
+    settings = TuneSettings()
+    journal = Journal(tmp_path / f"{id(laboratory)}.jsonl", "bench", resume=False)
+    search = Search(laboratory, settings, journal, {}, 0.01, lambda *_: None, Budget(600.0, lambda: 0.0))
+
+    def attempt(attempt, left_s):
+        def task():
+            if lost:
+                raise FakeRay.RayError(lost)
+            search.best = attempt.best
+            return search.tried(attempt.choice, attempt.configuration)
+
+        return task
+
+    return SimpleNamespace(attempt=SimpleNamespace(remote=attempt))
+
+
+FACTORS = {"channels_last": 0.8, "fold_batchnorm": 0.9, "drop_dropout": 1.2}
+
+
+def test_machines_find_what_one_would_and_try_the_rest_anew_against_what_is_kept(tmp_path):
+    alone = run(KnownLaboratory(by_factor(**FACTORS)), DROP, FOLD, LAYOUT, tmp_path=tmp_path)
+    here = KnownLaboratory(by_factor(**FACTORS))
+    there = [KnownLaboratory(by_factor(**FACTORS)) for _ in range(2)]
+    crew = Crew(FakeRay, [machine(laboratory, tmp_path) for laboratory in there])
+    search = run(here, DROP, FOLD, LAYOUT, tmp_path=tmp_path, ahead=crew.ahead)
+    assert search.best == alone.best
+    assert search.outcomes == alone.outcomes
+    assert all(laboratory.opened for laboratory in there)
+    assert crew.note == f"{crew.num_tried} trials ran on 2 machines of the cluster"
+    assert not any("drop_dropout" in names for names in here.opened)  # it was tried elsewhere alone
+
+
+def test_without_one_machine_the_others_go_on_and_without_any_it_ends(tmp_path):
+    why = "…\npyrometer.errors.IncomparableError: taken under different conditions (cpu.model: A and B)"
+    lost = machine(KnownLaboratory(by_factor(**FACTORS)), tmp_path, lost=why)
+    good = machine(KnownLaboratory(by_factor(**FACTORS)), tmp_path)
+    crew = Crew(FakeRay, [lost, good])
+    search = run(
+        KnownLaboratory(by_factor(**FACTORS)), DROP, FOLD, LAYOUT, tmp_path=tmp_path, ahead=crew.ahead
+    )
+    assert {choice.lever for choice in search.best} == {"channels_last", "fold_batchnorm"}
+    assert "1 machine of the cluster; a machine was left out: taken under different conditions" in crew.note
+    alone = Crew(FakeRay, [machine(KnownLaboratory(by_factor(**FACTORS)), tmp_path, lost=why)])
+    with pytest.raises(InputError, match=r"no machine can be used: taken under .*cpu.model"):
+        run(KnownLaboratory(by_factor(**FACTORS)), DROP, tmp_path=tmp_path, ahead=alone.ahead)

@@ -6,7 +6,7 @@ test. A series whose figures did not change keeps its text from the scrape befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyrometer.histogram import PER_OCTAVE, Histogram, upper_bound
 from pyrometer.monitor.export.metrics import METRICS, PREFIX, Metric
@@ -75,6 +75,22 @@ class PrometheusText:
             > 2 * (len(totals.counters) + len(totals.gauges) + len(totals.histograms)) + 64
         ):
             self._prefixes.clear()
+
+
+def joined_pages(pages: Iterable[bytes]) -> bytes:
+    r"""Pages of several processes as one, each family told once; labels keep their series apart.
+
+    >>> page = b'# HELP a Of a\n# TYPE a gauge\na{replica="%d"} 1\n'
+    >>> joined_pages([page % 1, page % 2]).decode().splitlines()[2:]
+    ['a{replica="1"} 1', 'a{replica="2"} 1']
+    """
+    families: dict[bytes, bytes] = {}
+    for page in pages:
+        for family in page.split(b"# HELP ")[1:]:
+            help_line, type_line, series = family.split(b"\n", 2)
+            head = help_line + b"\n" + type_line + b"\n"
+            families[head] = families.get(head, b"") + series
+    return b"".join(b"# HELP " + head + series for head, series in families.items())
 
 
 class _Prefixes:

@@ -51,8 +51,7 @@ from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
@@ -60,8 +59,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR405",
-    name="compile-cost-not-repaid",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

@@ -75,16 +75,14 @@ from pyrometer.rules.compilation.patterns.debug_settings import (
 )
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR408", name="compile-debugging-left-on", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR408", severity="warning", fix_class="semantic")
 
 SET_LOGS = "torch._logging.set_logs"
 QUIET = frozenset({"logging.WARNING", "logging.WARN", "logging.ERROR", "logging.CRITICAL"})

@@ -48,15 +48,13 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR416", name="compile-result-unused", doc=__doc__, severity="warning", fix_class="tolerance"
-)
+RULE = declare(code="PYR416", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_source

@@ -55,14 +55,12 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.compilation.patterns.compile_calls import COMPILE, TRACERS, CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.repeating import is_guarded, is_invariant
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR411", name="compiled-inside-loop", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR411", severity="warning", fix_class="semantic")
 
 RESETS = ("torch._dynamo.reset", "torch.compiler.reset")
 

@@ -50,15 +50,13 @@ from pyrometer.quantity import significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Severity
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.inspection.record import ModeResult
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR409", name="compiled-output-drifts", doc=__doc__, severity="error", fix_class="semantic"
-)
+RULE = declare(code="PYR409", severity="error", fix_class="semantic")
 
 REASONS = {
     1e-4: "float32: another order of summation, and fused multiply-add",

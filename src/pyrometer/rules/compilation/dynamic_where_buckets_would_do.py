@@ -58,21 +58,14 @@ from pyrometer.rules.compilation.patterns.recompilations import Recompilations, 
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.rewriting import rewritten, with_keywords
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR407",
-    name="dynamic-where-buckets-would-do",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-    lever="shape_buckets",
-)
+RULE = declare(code="PYR407", severity="info", fix_class="semantic", lever="shape_buckets")
 
 LOADER = "torch.utils.data.DataLoader"
 BATCH = ".size()[0]"

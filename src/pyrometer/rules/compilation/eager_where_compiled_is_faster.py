@@ -47,8 +47,7 @@ from pyrometer.quantity import counted, format_ratio
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
@@ -56,8 +55,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR414",
-    name="eager-where-compiled-is-faster",
-    doc=__doc__,
     severity="info",
     scope="general",
     fix_class="tolerance",

@@ -70,8 +70,7 @@ from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, comp
 from pyrometer.rules.compilation.patterns.repeating import is_guarded
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -79,8 +78,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR406",
-    name="first-call-in-hot-path",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(

@@ -58,14 +58,14 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, SkippedFrame
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(code="PYR412", name="frame-skipped", doc=__doc__, severity="warning", fix_class="semantic")
+RULE = declare(code="PYR412", severity="warning", fix_class="semantic")
 
 KINDS = frozenset({"break", "error"})
 

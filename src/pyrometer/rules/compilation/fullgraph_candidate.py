@@ -44,7 +44,7 @@ from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, comp
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
@@ -52,14 +52,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR410",
-    name="fullgraph-candidate",
-    doc=__doc__,
-    severity="info",
-    scope="general",
-    fix_class="exact",
-)
+RULE = declare(code="PYR410", severity="info", scope="general", fix_class="exact")
 
 COMPILED = frozenset({"compiled", "empty"})
 

@@ -74,7 +74,7 @@ from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import one_more_graph
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(code="PYR401", name="graph-break", doc=__doc__, severity="warning", fix_class="semantic")
+RULE = declare(code="PYR401", severity="warning", fix_class="semantic")
 
 OTHERWISE = "Do it before or after the compiled function and hand the result in."
 

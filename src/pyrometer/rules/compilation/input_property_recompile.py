@@ -49,14 +49,12 @@ from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR403", name="input-property-recompile", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR403", severity="warning", fix_class="semantic")
 
 GRAD_MODE = "grad_mode"
 

@@ -77,15 +77,13 @@ from pyrometer.rules.compilation.patterns.recompilations import Recompilations, 
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR413", name="module-state-guard", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR413", severity="warning", fix_class="semantic")
 
 SETTING = "torch._dynamo.config.allow_unspec_int_on_nn_module"
 ADVICE = "Keep it in a buffer and count with add_, or count outside of the compiled module."

@@ -52,21 +52,14 @@ from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import ChangedInput
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR402",
-    name="recompilation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-    lever="mark_dynamic",
-)
+RULE = declare(code="PYR402", severity="warning", fix_class="tolerance", lever="mark_dynamic")
 
 
 class Remedy(NamedTuple):

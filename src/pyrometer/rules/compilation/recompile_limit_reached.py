@@ -51,7 +51,7 @@ from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import LimitReached
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR404",
-    name="recompile-limit-reached",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

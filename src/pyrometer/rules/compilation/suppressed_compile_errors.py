@@ -50,15 +50,13 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.debug_settings import is_behind_flag
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR415", name="suppressed-compile-errors", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR415", severity="warning", fix_class="semantic")
 
 SETTING = "torch._dynamo.config.suppress_errors"
 

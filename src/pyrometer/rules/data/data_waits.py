@@ -74,8 +74,7 @@ from pyrometer.rules.data.patterns.waiting import (
 )
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
@@ -85,8 +84,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR301",
-    name="data-waits",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

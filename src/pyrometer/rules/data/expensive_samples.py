@@ -45,18 +45,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR314",
-    name="expensive-samples",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR314", severity="warning", fix_class="semantic")
 
 
 @RULE.in_evidence("loading")

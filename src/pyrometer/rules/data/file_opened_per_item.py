@@ -60,18 +60,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import item_getters
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR313",
-    name="file-opened-per-item",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR313", severity="warning", fix_class="semantic")
 
 OPENERS = frozenset(
     {

@@ -37,18 +37,12 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR316",
-    name="little-shared-memory",
-    doc=__doc__,
-    severity="warning",
-    fix_class="exact",
-)
+RULE = declare(code="PYR316", severity="warning", fix_class="exact")
 
 
 @RULE.in_evidence("loading")

@@ -47,18 +47,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import is_epoch_loop, is_loader, loader_calls
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR312",
-    name="loader-created-in-loop",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR312", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

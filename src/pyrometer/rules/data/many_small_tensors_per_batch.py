@@ -41,16 +41,13 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR309",
-    name="many-small-tensors-per-batch",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(

@@ -78,20 +78,13 @@ from pyrometer.rules.data.patterns.loaders import loader_calls, trains
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR302",
-    name="no-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="num_workers",
-)
+RULE = declare(code="PYR302", severity="warning", fix_class="semantic", lever="num_workers")
 
 
 @RULE.in_evidence("loading")

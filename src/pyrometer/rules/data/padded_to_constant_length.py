@@ -40,8 +40,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR317",
-    name="padded-to-constant-length",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="shape_buckets",

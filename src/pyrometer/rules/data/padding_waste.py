@@ -53,8 +53,7 @@ from pyrometer.rules.data.patterns.loaders import trains
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR310",
-    name="padding-waste",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="shape_buckets",

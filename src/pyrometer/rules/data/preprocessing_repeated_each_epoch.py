@@ -59,19 +59,13 @@ from pyrometer.rules.data.patterns.loaders import LoaderCall, loader_calls, repe
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR308",
-    name="preprocessing-repeated-each-epoch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR308", severity="info", fix_class="semantic")
 
 DETERMINISTIC = frozenset(
     [

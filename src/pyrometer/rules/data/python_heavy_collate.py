@@ -62,8 +62,7 @@ from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import DATA, advised, facts, free_ratio, waiting_cost
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -71,8 +70,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR307",
-    name="python-heavy-collate",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

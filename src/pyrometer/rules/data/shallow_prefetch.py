@@ -41,20 +41,13 @@ from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR306",
-    name="shallow-prefetch",
-    doc=__doc__,
-    severity="info",
-    fix_class="exact",
-    lever="prefetch_factor",
-)
+RULE = declare(code="PYR306", severity="info", fix_class="exact", lever="prefetch_factor")
 
 
 @RULE.in_evidence("loading")

@@ -43,18 +43,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR315",
-    name="threads-in-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR315", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_evidence("loading")

@@ -51,20 +51,13 @@ from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR303",
-    name="too-many-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="num_workers",
-)
+RULE = declare(code="PYR303", severity="warning", fix_class="semantic", lever="num_workers")
 
 ALL_CPUS = frozenset(
     {"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count", "psutil.cpu_count"}

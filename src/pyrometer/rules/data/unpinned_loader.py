@@ -53,7 +53,7 @@ from pyrometer.rules.data.patterns.loaders import (
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR304",
     about_devices=True,
-    name="unpinned-loader",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="pin_memory",

@@ -57,21 +57,14 @@ from pyrometer.rules.data.patterns.loaders import (
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR305",
-    name="workers-restarted-each-epoch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-    lever="persistent_workers",
-)
+RULE = declare(code="PYR305", severity="info", fix_class="semantic", lever="persistent_workers")
 
 
 @RULE.in_evidence("loading")

@@ -46,20 +46,14 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.rules.distributed.patterns.wrapping import DATA_PARALLEL
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR612",
-    name="data-parallel",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR612", severity="warning", fix_class="semantic")
 
 ADVICE = "Run one process per device under `torchrun`, and wrap the model in DistributedDataParallel."
 

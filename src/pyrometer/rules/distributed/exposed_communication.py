@@ -42,8 +42,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR601",
-    name="exposed-communication",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

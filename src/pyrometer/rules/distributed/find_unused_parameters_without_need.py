@@ -39,8 +39,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, rewrapped, wrappings
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR604",
-    name="find-unused-parameters-without-need",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_steps", 2, "one step may take another path than the next"),),

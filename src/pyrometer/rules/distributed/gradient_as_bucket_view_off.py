@@ -34,8 +34,7 @@ from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, rewrapped
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR605",
-    name="gradient-as-bucket-view-off",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     lever="gradient_as_bucket_view",

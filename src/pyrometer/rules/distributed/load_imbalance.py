@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR608",
-    name="load-imbalance",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -59,8 +59,7 @@ from pyrometer.quantity import format_bytes, significant
 from pyrometer.rules.distributed.patterns.accumulation import accumulations
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, wrappings
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -69,8 +68,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR603",
-    name="missing-no-sync-under-accumulation",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="no_sync",

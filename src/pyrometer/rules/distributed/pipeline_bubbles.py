@@ -37,8 +37,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR609",
-    name="pipeline-bubbles",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

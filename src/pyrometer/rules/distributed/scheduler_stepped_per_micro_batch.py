@@ -49,18 +49,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.distributed.patterns.accumulation import accumulations, is_scheduler_step
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR611",
-    name="scheduler-stepped-per-micro-batch",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR611", severity="error", fix_class="semantic")
 
 
 @RULE.in_source

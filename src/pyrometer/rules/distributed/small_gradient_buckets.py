@@ -42,8 +42,7 @@ from pyrometer.quantity import counted, format_bytes, format_percent, format_sec
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR602",
-    name="small-gradient-buckets",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="bucket_size",

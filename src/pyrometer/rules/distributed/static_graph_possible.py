@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, rewrapped
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR606",
-    name="static-graph-possible",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     lever="static_graph",

@@ -41,8 +41,7 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.host.patterns.loop_runs import node_of
 from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR132",
-    name="backward-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -52,7 +52,7 @@ from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import is_mask, mask_indexing
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 from pyrometer.source.numbers import is_number
 from pyrometer.source.rewriting import Rewrite, rewritten, spelled
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR106",
     about_devices=True,
-    name="boolean-mask-indexing",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="remove_sync",

@@ -59,8 +59,7 @@ from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.host.patterns.suppression import Suppression, suppressions
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostProfile
@@ -70,8 +69,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR129",
-    name="boxes-suppressed-in-python",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.1, "of the step: less does not repay another dependency"),),

@@ -44,16 +44,13 @@ from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR115",
-    name="copies-not-overlapped",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="exact",

@@ -48,7 +48,7 @@ from pyrometer.rules.host.patterns.copied import is_calculated_with, is_result
 from pyrometer.rules.host.patterns.reads import Read, copies_to_host, during, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR102",
     about_devices=True,
-    name="copy-to-host-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

@@ -42,8 +42,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.kernels.patterns.layers import layer_share
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR133",
-    name="costly-loop",
-    doc=__doc__,
     severity="warning",
     scope="general",
     fix_class="tolerance",

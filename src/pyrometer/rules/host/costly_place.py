@@ -48,8 +48,7 @@ from pyrometer.rules.host.patterns.spending import (
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.kernels.patterns.operators import on_device
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.words import words
 
@@ -61,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR127",
-    name="costly-place",
-    doc=__doc__,
     severity="warning",
     scope="general",
     fix_class="semantic",

@@ -45,8 +45,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR118",
-    name="garbage-collection-pauses",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.01, "below one percent of a step no measurement can tell it from noise"),),

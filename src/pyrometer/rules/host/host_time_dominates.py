@@ -41,8 +41,7 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR116",
-    name="host-time-dominates",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

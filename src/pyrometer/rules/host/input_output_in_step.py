@@ -48,8 +48,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import INPUT_OUTPUT, spending, spending_finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR120",
-    name="input-output-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),

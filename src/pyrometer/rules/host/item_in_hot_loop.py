@@ -62,7 +62,7 @@ from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.kernels.patterns.better import bracketed
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.mutation import changed_in_place, names_in, sources_of
 from pyrometer.source.rewriting import Rewrite, rewritten
@@ -75,8 +75,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR101",
     about_devices=True,
-    name="item-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

@@ -43,16 +43,13 @@ from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR110",
-    name="launch-bound",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

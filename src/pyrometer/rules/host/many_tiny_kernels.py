@@ -48,8 +48,7 @@ from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.kernels.patterns.updates import SAVED
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, short_ns, told
 from pyrometer.text import one_line
 from pyrometer.trace.naming.optimizers import FUSED, MARK
@@ -64,8 +63,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR111",
-    name="many-tiny-kernels",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

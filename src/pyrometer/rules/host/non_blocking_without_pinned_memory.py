@@ -48,8 +48,7 @@ from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain, 
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place, is_non_blocking
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR114",
     about_devices=True,
-    name="non-blocking-without-pinned-memory",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="pin_memory",

@@ -57,8 +57,7 @@ from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLoop
@@ -68,8 +67,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR131",
-    name="prefix-computed-again",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

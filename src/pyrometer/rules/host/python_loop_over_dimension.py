@@ -52,8 +52,7 @@ from pyrometer.rules.host.patterns.loop_runs import loop_finding, loop_runs
 from pyrometer.rules.host.patterns.loops import ElementLoop, all_rounds, element_loop
 from pyrometer.rules.host.patterns.reads import hot_place
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -63,8 +62,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR109",
-    name="python-loop-over-dimension",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -41,8 +41,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR122",
-    name="python-loop-over-elements",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -55,8 +55,7 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.bounded import holds, name_of
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.bench.ceiling import Ceiling
@@ -65,8 +64,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR130",
-    name="recomputed-each-step",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

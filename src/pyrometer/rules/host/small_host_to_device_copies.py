@@ -49,8 +49,7 @@ from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.host.patterns.reads import during, hot_place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -60,8 +59,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR112",
     about_devices=True,
-    name="small-host-to-device-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -37,21 +37,13 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.claims import is_timed
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR108",
-    name="stalled-by-synchronisation",
-    doc=__doc__,
-    severity="warning",
-    scope="symptom",
-    fix_class="semantic",
-    limits=LIMITS[:1],
-)
+RULE = declare(code="PYR108", severity="warning", scope="symptom", fix_class="semantic", limits=LIMITS[:1])
 
 NAME_IT = 'Find the line with `torch.cuda.set_sync_debug_mode("warn")`, or record the trace with stacks.'
 ALLOCATOR = (

@@ -44,7 +44,7 @@ from pyrometer.rules.host.patterns.reads import during, sure_reads, synchronisat
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR105",
     about_devices=True,
-    name="synchronize-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

@@ -60,8 +60,7 @@ from pyrometer.rules.host.patterns.fixed import Fixed
 from pyrometer.rules.host.patterns.spending import MOST_LINES, is_certain, removal
 from pyrometer.rules.joining import is_same_file, module_of
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -72,8 +71,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR128",
-    name="table-rebuilt-each-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.1, "of the step: less does not repay a buffer"),),

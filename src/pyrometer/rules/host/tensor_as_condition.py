@@ -57,7 +57,7 @@ from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.truth import conditions
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR104",
     about_devices=True,
-    name="tensor-as-condition",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",

@@ -44,8 +44,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import TEXT, spending, spending_finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR123",
-    name="text-work-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),

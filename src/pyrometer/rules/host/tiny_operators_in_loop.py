@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.host.patterns.prefixes import prefixes
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR126",
-    name="tiny-operators-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="compile",

@@ -45,8 +45,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.value import Kind
 from pyrometer.text import one_line
@@ -59,8 +58,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR517",
-    name="accidental-float64",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.1, "of the time: float32 saves about half of it"),),

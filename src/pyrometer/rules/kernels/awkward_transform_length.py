@@ -46,8 +46,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
@@ -57,8 +56,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR520",
-    name="awkward-transform-length",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

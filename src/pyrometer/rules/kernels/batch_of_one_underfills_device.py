@@ -40,8 +40,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, on_device
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR505",
-    name="batch-of-one-underfills-device",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",

@@ -56,8 +56,7 @@ from pyrometer.rules.kernels.patterns.operators import (
 )
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.index import last_name
 from pyrometer.source.knowledge import LOADER_NAME
@@ -70,8 +69,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR511",
-    name="cat-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="preallocate",

@@ -41,8 +41,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.dataflow.report import PartlyUsed
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR530",
-    name="computed-for-all-used-for-few",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.12, "of the step: less does not repay another order of the code"),),

@@ -48,16 +48,13 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR513",
-    name="cudnn-benchmark-off",
-    doc=__doc__,
     severity="info",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.2, "another algorithm saves a part of the convolutions' time at best"),),

@@ -60,8 +60,7 @@ from pyrometer.rules.kernels.patterns.operators import (
 )
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.rewriting import rewritten
 
@@ -72,8 +71,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR510",
-    name="decomposed-attention",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="sdpa",

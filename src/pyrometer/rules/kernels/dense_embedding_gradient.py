@@ -41,8 +41,7 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import of_step
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import phase_share
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR518",
-    name="dense-embedding-gradient",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -50,8 +50,7 @@ from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.source.edit import Edit
 from pyrometer.source.rare import conditions
 
@@ -61,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR509",
-    name="dropout-in-inference",
-    doc=__doc__,
     severity="error",
     fix_class="semantic",
     lever="drop_dropout",

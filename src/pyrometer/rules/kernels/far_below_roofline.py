@@ -54,8 +54,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import stretch, untraced
 
 if TYPE_CHECKING:
@@ -63,8 +62,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR503",
-    name="far-below-roofline",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",

@@ -61,8 +61,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -71,8 +70,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR501",
-    name="fp32-matmul-where-lower-is-legal",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="tf32",

@@ -59,8 +59,7 @@ from pyrometer.rules.kernels.patterns.wasteful_patterns import PATTERNS, Pattern
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.spent import whole_share
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.rewriting import rewritten
@@ -72,8 +71,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR515",
-    name="inefficient-op",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -36,8 +36,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR534",
-    name="linear-after-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.08, "of the step: less does not repay another order of the code"),),

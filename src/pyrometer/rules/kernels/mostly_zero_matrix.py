@@ -40,8 +40,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.advice import Gain
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR533",
-    name="mostly-zero-matrix",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(

@@ -54,8 +54,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     self_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -64,8 +63,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR506",
-    name="nchw-convolutions",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="channels_last",

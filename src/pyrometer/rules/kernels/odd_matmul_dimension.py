@@ -53,8 +53,7 @@ from pyrometer.rules.kernels.patterns.operators import (
 )
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -63,8 +62,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR504",
-    name="odd-matmul-dimension",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(

@@ -52,8 +52,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     shapes_of,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.words import words
 
@@ -64,8 +63,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR516",
-    name="one-op-dominates",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",

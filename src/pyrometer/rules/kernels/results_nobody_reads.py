@@ -37,8 +37,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR532",
-    name="results-nobody-reads",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.05, "of the step: less does not repay a change"),),

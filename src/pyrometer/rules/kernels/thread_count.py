@@ -44,16 +44,13 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
 from pyrometer.rules.finding import NEIGHBOURS, Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR514",
-    name="thread-count",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="threads",

@@ -43,8 +43,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, index_of, total_share
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR508",
-    name="unfolded-batchnorm",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="fold_batchnorm",

@@ -46,8 +46,7 @@ from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.kernels.patterns.updates import SAVED
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR512",
-    name="unfused-optimizer",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="fused_optimizer",

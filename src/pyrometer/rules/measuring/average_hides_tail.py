@@ -45,18 +45,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR014",
-    name="average-hides-tail",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR014", severity="info", fix_class="semantic")
 
 MEANS = ("numpy.mean", "numpy.average", "statistics.mean", "statistics.fmean")
 TAILS = frozenset(

@@ -56,19 +56,12 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.models import made_here
 from pyrometer.rules.measuring.patterns.timed import Timing, timings
 from pyrometer.rules.measuring.patterns.timed_work import Work, work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR012",
-    name="benchmark-in-training-mode",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="inference_mode",
-)
+RULE = declare(code="PYR012", severity="warning", fix_class="semantic", lever="inference_mode")
 
 GLOBAL_SWITCHES = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 

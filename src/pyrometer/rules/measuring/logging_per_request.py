@@ -56,18 +56,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Hot, Module
 
-RULE = declare(
-    code="PYR006",
-    name="logging-per-request",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR006", severity="info", fix_class="semantic")
 
 SERVICES = ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics")
 WRITERS = ("add_scalar", "add_scalars", "add_histogram", "add_image")

@@ -53,8 +53,7 @@ from pyrometer.quantity import format_percent, format_rate
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.timed import Timing, assigned_name, timings
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR007",
-    name="padded-throughput",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(Limit("min_padding", 0.1, "below a tenth, both figures say about the same"),),

@@ -45,18 +45,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR013",
-    name="profiler-not-stepped",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR013", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

@@ -40,8 +40,7 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.quantity import format_interval, format_percent, significant
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR011",
-    name="profiler-slows-the-step",
-    doc=__doc__,
     severity="info",
     scope="measurement",
     fix_class="exact",

@@ -56,18 +56,12 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.profilers import profiled_blocks
 from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR004",
-    name="profiler-without-schedule",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR004", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

@@ -55,18 +55,12 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
 from pyrometer.rules.measuring.patterns.timed import timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR005",
-    name="profiling-options-while-timing",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR005", severity="warning", fix_class="semantic")
 
 OPTIONS = ("profile_memory", "with_stack", "record_shapes", "with_flops")
 

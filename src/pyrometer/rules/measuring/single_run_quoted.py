@@ -56,18 +56,12 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.timed import Timing, loops_between, quoted, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR003",
-    name="single-run-quoted",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR003", severity="info", fix_class="semantic")
 
 
 @RULE.in_source

@@ -43,8 +43,7 @@ from pyrometer.bench.quality import CaveatCode
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR010",
-    name="unsteady-measurement",
-    doc=__doc__,
     severity="warning",
     scope="measurement",
     fix_class="exact",

@@ -62,19 +62,13 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.timed import speaks_of_devices, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_in_block, work_in_lambda, work_of
 from pyrometer.rules.measuring.patterns.timers import timers
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.measuring.patterns.timed_work import Work
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR001",
-    name="wall-clock-without-synchronisation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR001", severity="warning", fix_class="semantic")
 
 ADVICE = (
     "Call torch.cuda.synchronize() (torch.accelerator.synchronize() on any device) before each reading, or time with "

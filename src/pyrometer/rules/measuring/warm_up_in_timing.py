@@ -59,18 +59,12 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.models import is_compiled, made_here
 from pyrometer.rules.measuring.patterns.timed import Timing, quoted, timings
 from pyrometer.rules.measuring.patterns.timed_work import Work, work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR002",
-    name="warm-up-in-timing",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR002", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source

@@ -60,8 +60,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.buffers import constants, grown
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large
 from pyrometer.rules.memory.patterns.spent import has_device, operators
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.rewriting import rewritten
 
@@ -77,8 +76,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR215",
-    name="buffer-allocated-each-step",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="exact",

@@ -45,7 +45,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns import removable
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     import ast
@@ -56,14 +56,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.match import Match
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR205",
-    name="empty-cache-in-loop",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    limits=(removable.MIN_SHARE,),
-)
+RULE = declare(code="PYR205", severity="warning", fix_class="semantic", limits=(removable.MIN_SHARE,))
 
 NAMES = tuple(
     f"torch.{part}.empty_cache"

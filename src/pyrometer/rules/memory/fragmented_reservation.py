@@ -47,8 +47,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import Bytes, format_bytes, format_percent
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR207",
-    name="fragmented-reservation",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="expandable_segments",

@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.memory.patterns.peak import of_advice
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR220",
-    name="frozen-part-records-gradients",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -50,7 +50,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns import removable
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     import ast
@@ -61,14 +61,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.match import Match
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR206",
-    name="gc-collect-in-loop",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    limits=(removable.MIN_SHARE,),
-)
+RULE = declare(code="PYR206", severity="warning", fix_class="semantic", limits=(removable.MIN_SHARE,))
 
 TOLD = removable.Told(
     does="looks at every Python object of the process",

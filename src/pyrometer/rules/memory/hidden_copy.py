@@ -49,8 +49,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.copies import CAUSES, asked_at, needless_copies
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, of_advice
 from pyrometer.rules.memory.patterns.spent import operators
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR213",
-    name="hidden-copy",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(

@@ -59,8 +59,7 @@ from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.accumulating import step_loop
 from pyrometer.rules.memory.patterns.leaking import last_name
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.source.edit import edit
 from pyrometer.source.value import Kind
 
@@ -73,8 +72,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR201",
-    name="inference-records-gradients",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="inference_mode",

@@ -54,8 +54,7 @@ from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_about, format_bytes
 from pyrometer.rules.memory.patterns.leaking import LASTS_STEPS, fix_fields, rate, severity_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +65,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR217",
-    name="live-bytes-grow",
-    doc=__doc__,
     severity="error",
     scope="symptom",
     fix_class="semantic",

@@ -56,8 +56,7 @@ from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, is_short, of_advice
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
@@ -69,8 +68,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR214",
-    name="out-of-place-where-in-place-is-legal",
-    doc=__doc__,
     severity="info",
     fix_class="exact",
     limits=(

@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.accumulating import additions, is_trimmed
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ if TYPE_CHECKING:
 
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR204", name="outputs-kept-on-device", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR204", severity="warning", fix_class="semantic")
 
 MOVED = frozenset(["cpu", "numpy", "tolist", "item"])
 SMALLER = frozenset(

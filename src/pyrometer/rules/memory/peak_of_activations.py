@@ -45,7 +45,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR208",
-    name="peak-of-activations",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="tolerance",

@@ -37,7 +37,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,15 +45,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR209",
-    name="peak-of-optimizer-state",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="semantic",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR209", severity="info", scope="symptom", fix_class="semantic", limits=LIMITS)
 
 
 @RULE.in_evidence("memory")

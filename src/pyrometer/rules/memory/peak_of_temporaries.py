@@ -48,7 +48,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,15 +56,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR210",
-    name="peak-of-temporaries",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="tolerance",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR210", severity="info", scope="symptom", fix_class="tolerance", limits=LIMITS)
 
 FAULTS = ("optimizer-implementation", "chunked-cross-entropy", "clone-scalar-loss")
 

@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,9 +64,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import FunctionNode, Module
 
-RULE = declare(
-    code="PYR216", name="reference-cycle-holds-tensors", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR216", severity="warning", fix_class="semantic")
 
 WAITING = re.compile(r"^reference cycles: (?P<size>.+?) per step wait for")
 

@@ -64,7 +64,7 @@ from pyrometer.rules.memory.patterns.accumulating import (
     is_trimmed,
 )
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
@@ -74,13 +74,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR203",
-    name="tensors-kept-in-growing-container",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR203", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
@@ -131,7 +125,7 @@ def _is_endless(module: Module, addition: Addition) -> bool:
     return (
         isinstance(addition.loop, ast.While)
         and bool(module.literal(addition.loop.test))
-        and _never_leaves(addition.loop)
+        and not any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(addition.loop))
         and not _is_joined_after(module, addition.target, addition.loop)
     )
 
@@ -143,7 +137,3 @@ def _is_joined_after(module: Module, container: ast.expr, loop: ast.While) -> bo
         use.lineno > end and isinstance(module.parent(use), ast.Call) and module.function_of(use) is function
         for use in module.uses(container.id, container)
     )
-
-
-def _never_leaves(loop: ast.While) -> bool:
-    return not any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop))

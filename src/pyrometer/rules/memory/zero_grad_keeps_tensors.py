@@ -48,7 +48,7 @@ from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.peak import of_advice
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
@@ -59,14 +59,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR212",
-    name="zero-grad-keeps-tensors",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="set_to_none",
-)
+RULE = declare(code="PYR212", severity="warning", fix_class="semantic", lever="set_to_none")
 
 READS_GRADIENTS = frozenset(
     ["grad", "register_hook", "register_post_accumulate_grad_hook", "unscale_", "no_sync"]

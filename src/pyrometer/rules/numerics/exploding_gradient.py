@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR703",
-    name="exploding-gradient",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

@@ -42,8 +42,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
 from pyrometer.rules.numerics.patterns.origins import cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR705",
-    name="falling-loss-scale",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

@@ -47,20 +47,14 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.numerics.patterns.half import EXACT_UP_TO, cast_to_low, low_dtype
 from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR707",
-    name="labels-cast",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR707", severity="error", fix_class="semantic")
 
 WHOLE = re.compile(
     r"^(labels?|class_(ids?|labels?|indices)|token_ids|input_ids|position_ids|(\w+_)?(idx|index|indices|ids))$"

@@ -50,7 +50,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.numerics.patterns.half import low_dtype, low_value
 from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.index import last_name
 from pyrometer.source.value import Kind
 
@@ -60,13 +60,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR706",
-    name="low-precision-normalisation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR706", severity="warning", fix_class="tolerance")
 
 FUNCTIONAL = "torch.nn.functional."
 LOSSES = tuple(

@@ -40,21 +40,14 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFiniteGradient, NumericsReport
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR702",
-    name="non-finite-gradient",
-    doc=__doc__,
-    severity="error",
-    scope="symptom",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR702", severity="error", scope="symptom", fix_class="semantic")
 
 
 @RULE.in_evidence("numerics")

@@ -39,21 +39,14 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import counted
 from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding, Severity
 
-RULE = declare(
-    code="PYR701",
-    name="non-finite-output",
-    doc=__doc__,
-    severity="error",
-    scope="symptom",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR701", severity="error", scope="symptom", fix_class="semantic")
 
 
 @RULE.in_evidence("numerics")

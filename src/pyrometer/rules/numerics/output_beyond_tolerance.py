@@ -36,19 +36,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR708",
-    name="output-beyond-tolerance",
-    doc=__doc__,
-    severity="error",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR708", severity="error", fix_class="tolerance")
 
 
 class Difference(NamedTuple):

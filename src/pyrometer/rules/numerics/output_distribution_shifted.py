@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, significant
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR709",
-    name="output-distribution-shifted",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",

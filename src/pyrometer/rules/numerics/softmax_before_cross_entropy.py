@@ -40,19 +40,13 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR711",
-    name="softmax-before-cross-entropy",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR711", severity="error", fix_class="semantic")
 
 LOSSES = ("torch.nn.CrossEntropyLoss", "torch.nn.modules.loss.CrossEntropyLoss")
 

@@ -45,20 +45,14 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed, functional, renamed, same
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR710",
-    name="unstable-formula",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR710", severity="warning", fix_class="tolerance")
 
 SUMS = frozenset({"sum", "mean"})
 WORDS = ("softmax", "sigmoid", "exp(", "sqrt(", "std(")

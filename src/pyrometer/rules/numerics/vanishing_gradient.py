@@ -41,8 +41,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, significant
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients, NumericsReport
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR704",
-    name="vanishing-gradient",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pyrometer.errors import InputError, PyrometerError
+from pyrometer.listening import is_token
 from pyrometer.monitor.export.prometheus import CONTENT_TYPE
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Bytes
@@ -34,9 +34,9 @@ from pyrometer.serving.http.tensors import (
     encode_answer,
     require_outputs,
 )
-from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError, Served
+from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError
 from pyrometer.serving.running.counting import Counting
-from pyrometer.serving.running.program import Program, Rows
+from pyrometer.serving.running.program import Program, Rows, Served
 from pyrometer.tuning.shapes.axes import Sizes
 from pyrometer.version import __version__
 
@@ -63,6 +63,7 @@ class Application:
         token: that every request but those for health needs; None lets everybody in.
         reload: loads the newest version from where the present one came from.
         predict: what the policy should do to recent arrivals, for the statistics.
+        metrics: makes the page of metrics, where it tells of more than the monitor.
     """
 
     def __init__(
@@ -76,15 +77,17 @@ class Application:
         token: str | None = None,
         reload: Callable[[], Awaitable[str]] | None = None,
         predict: Callable[[], Any] | None = None,
+        metrics: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
         self.name = name
         self.batcher = batcher
-        self._monitor = monitor
+        self.monitor = monitor
         self._counting = counting
         self._most_bytes = most_bytes
-        self._token = None if token is None else f"Bearer {token}".encode()
+        self._token = token
         self._reload = reload
         self._predict = predict
+        self._metrics = metrics or (lambda: asyncio.to_thread(monitor.metrics_page))
         self._infer_path = f"/v2/models/{name}/infer"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +113,7 @@ class Application:
             return
 
     def _require_token(self, headers: Headers) -> None:
-        if not secrets.compare_digest(headers.authorization, self._token or b""):
+        if not is_token(headers.authorization, self._token or ""):
             raise RequestError(401, "token: missing or wrong; send `Authorization: Bearer TOKEN`")
 
     async def _infer(self, exchange: Exchange, version: str | None) -> None:
@@ -153,10 +156,14 @@ class Application:
             priority=priority,
         )
         scope[GONE] = lambda: self.batcher.cancel(waiting)
-        with self._monitor.request("infer", trace_id=decoded.request.id) as request:
+        with self.monitor.request("infer", trace_id=decoded.request.id) as request:
             request.units = decoded.rows
             request.shape = ",".join(["x".join(map(str, array.shape)) for array in decoded.arrays])
-            served: Served = await waiting.payload[1]
+            try:
+                served: Served = await waiting.payload[1]
+            except asyncio.CancelledError:  # so says a server, other than ours, whose client has gone
+                self.batcher.cancel(waiting)
+                raise
             if served.failure is not None:
                 raise ModelError(f"the model failed: {served.failure}")
         return served
@@ -195,8 +202,7 @@ class Application:
         elif path == "/v2/health/ready":
             await _send_state(send, ready=self.is_ready)
         elif path == "/metrics":
-            page = await asyncio.to_thread(self._monitor.metrics_page)
-            await answers.send_bytes(send, page, content_type=CONTENT_TYPE.encode())
+            await answers.send_bytes(send, await self._metrics(), content_type=CONTENT_TYPE.encode())
         elif path == "/openapi.json":
             await answers.send_json(send, pages.openapi(self.name, versions.get(versions.current).signature))
         elif path in {"/", "/docs"}:

@@ -225,7 +225,9 @@ class Preparing:
             most=settings.most_batch,
         )
         if found.batch is None:
-            raise InputError(f"{found.sentence}; raise --latency or --memory, or give --batch 1")
+            raise InputError(
+                f"{found.sentence}; raise --latency or memory in [tool.pyrometer.serve], or give --batch 1"
+            )
         limited = {"nothing": f"most-batch {settings.most_batch}", "trials": "the sizes that were tried"}
         return found.batch, limited.get(found.limited_by, f"--{found.limited_by}")
 

@@ -40,12 +40,15 @@ def _lines(deployment: Deployment) -> Iterator[str]:
     )
     yield f"  limits   {limits}"
     yield f"  threads  {first.threads} for the model, one for requests"
+    if not deployment.listens:
+        yield f"  replicas {settings.replicas}, started, watched and replaced by Ray"
     if deployment.beside is not None:
         yield f"  beside   {deployment.beside}"
     for note in first.notes:
         yield f"  note     {note}"
     yield f"  look at  {deployment.url}/docs  /metrics  /v2/models/{deployment.name}/stats"
-    yield "  end      Ctrl-C or SIGTERM; SIGHUP loads the target anew"
+    anew = "SIGHUP loads the target anew" if deployment.listens else "start it again for a new version"
+    yield f"  end      Ctrl-C or SIGTERM; {anew}"
     yield ""
     yield curl(deployment.name, deployment.url, signature) + (
         ' -H "Authorization: Bearer $PYROMETER_SERVE_TOKEN"' if deployment.token else ""

@@ -7,18 +7,18 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyrometer.errors import InputError
 from pyrometer.tuning.levers import families
-from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.stages import PLACES
 from pyrometer.workload.target import nearest
 
-L = TypeVar("L", bound=type[Lever])
+L = TypeVar("L", bound=type[LeverOf[Any]])
 ENTRY_POINT = "pyrometer.levers"
 
-_levers: dict[str, Lever] = {}
+_levers: dict[str, LeverOf[Any]] = {}
 
 
 def lever(kind: L) -> L:
@@ -44,13 +44,13 @@ def _load() -> None:
         point.load()
 
 
-def levers() -> dict[str, Lever]:
+def levers() -> dict[str, LeverOf[Any]]:
     """All levers by name, in the order in which they are applied."""
     _load()
     return dict(sorted(_levers.items(), key=lambda item: (PLACES.index(item[1].place), item[0])))
 
 
-def find_lever(name: str) -> Lever:
+def find_lever(name: str) -> LeverOf[Any]:
     """The lever of a name.
 
     Raises:
@@ -64,7 +64,7 @@ def find_lever(name: str) -> Lever:
     return known[name]
 
 
-def select(only: Iterable[str], without: Iterable[str]) -> list[Lever]:
+def select(only: Iterable[str], without: Iterable[str]) -> list[LeverOf[Any]]:
     """All levers, or `only` some, less those `without`.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -30,7 +30,6 @@ from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, op
 
 LONGEST_TRIAL_S: Seconds = 30.0
 SHORTEST_TRIAL_S: Seconds = 4.0
-STEPS_TO_DECIDE = 60
 LATEST_OPEN_S: Seconds = 300.0
 OPEN_SHARE = 0.6
 """Of the time that is left for trials, to apply one lever: those after it are to be tried, too."""
@@ -91,6 +90,7 @@ class Search:
         best: the best configuration so far.
         outcomes: of everything that was tried, in order.
         opening_s: what starting a process with the baseline takes.
+        ahead: may try what waits elsewhere, and write the outcomes into the journal.
     """
 
     laboratory: Laboratory
@@ -105,6 +105,7 @@ class Search:
     outcomes: list[LeverOutcome] = field(default_factory=list)
     stages: list[StageReport] = field(default_factory=list)
     interrupted: bool = False
+    ahead: Callable[[Search, Sequence[LeverChoice]], None] | None = None
     _open: OpenConfiguration | None = None
     _executors: dict[str, LeverOutcome] = field(default_factory=dict)
 
@@ -161,6 +162,8 @@ class Search:
         hurried = self._expected_s(choices) > self.budget.trials_left_s
         waiting, decided = in_order(choices, self.predicted, hurried=hurried), set[str]()
         while waiting:
+            if self.ahead is not None:
+                self.ahead(self, waiting)
             fitting = next((each for each in waiting if self._fits(each)), None)
             # With something to confirm, time is better spent on that than on what would be cut short.
             if not self._has_time or (fitting is None and self.best):
@@ -212,9 +215,26 @@ class Search:
 
     def attempt(self, choice: LeverChoice) -> LeverOutcome | None:
         """Try a lever on top of the best configuration; `None` where that is what runs already."""
-        configuration = self._configuration(choice)
+        configuration = self.configuration_of(choice)
         if configuration == self.best:
             return None
+        settled = self.settled(choice, configuration)
+        if settled is not None:
+            return settled
+        outcome = self._judged(choice, configuration)
+        under = self._under(choice)
+        if outcome.outcome in {"slower", "no gain", "undecided"} and under is not None and self._has_time:
+            together = self._judged(choice, under)
+            if together.ratio is not None and together.ratio < (outcome.ratio or math.inf):
+                outcome, configuration = together, under
+        self._remember(choice, outcome)
+        if outcome.outcome == "kept":
+            self.best = configuration
+            self._reserve()
+        return outcome
+
+    def settled(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome | None:
+        """What is known without a trial."""
         lever = find_lever(choice.lever)
         if (
             lever.place == "structure"
@@ -234,29 +254,19 @@ class Search:
                 f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
             )
             return replace(self._blank(choice, configuration), reason=reason)
-        outcome = self._judged(choice, configuration)
-        under = self._under(choice)
-        if outcome.outcome in {"slower", "no gain", "undecided"} and under is not None and self._has_time:
-            together = self._judged(choice, under)
-            if together.ratio is not None and together.ratio < (outcome.ratio or math.inf):
-                outcome, configuration = together, under
-        self._remember(choice, outcome)
-        if outcome.outcome == "kept":
-            self.best = configuration
-            self._reserve()
-        return outcome
+        return None
 
     def _judged(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
         """What was decided before, or what is decided now and written down."""
         recalled = self.journal.recall(self.best, configuration)
         if recalled is not None:
             return recalled
-        outcome = self._tried(choice, configuration)
+        outcome = self.tried(choice, configuration)
         if outcome.outcome != "untried":
             self.journal.add(outcome)
         return outcome
 
-    def _configuration(self, choice: LeverChoice) -> Configuration:
+    def configuration_of(self, choice: LeverChoice) -> Configuration:
         """The best configuration with a lever; under another executor where the lever does not work under the one that is best."""
         lever, running = find_lever(choice.lever), self._running
         if lever.place == "executor":
@@ -300,7 +310,7 @@ class Search:
         if outcome.outcome == "kept" or choice.lever not in self._executors:
             self._executors[choice.lever] = outcome
 
-    def _tried(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
+    def tried(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
         """Open a configuration, weigh it, and hold it open in place of the best where it is better."""
         now, limit_s = self.budget.now, self._open_limit_s
         begin, blank = now(), self._blank(choice, configuration)
@@ -405,7 +415,7 @@ class Search:
 
     @property
     def _trial_s(self) -> Seconds:
-        wanted_s = max(SHORTEST_TRIAL_S, STEPS_TO_DECIDE * self.step_s)
+        wanted_s = max(SHORTEST_TRIAL_S, self.laboratory.num_steps * self.step_s)
         allowed_s = max(SHORTEST_TRIAL_S, self.budget.trials_left_s * TRIAL_SHARE)
         return min(wanted_s, allowed_s, LONGEST_TRIAL_S)
 
@@ -437,11 +447,9 @@ class Search:
             return predicted
         replaced = any(kept.lever == choice.lever or excluded(kept.lever, choice.lever) for kept in self.best)
         gained = math.prod(each.ratio or 1.0 for each in self.outcomes if each.outcome == "kept")
-        return (
-            predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
-            if replaced
-            else predicted
-        )
+        if replaced:
+            return predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
+        return predicted
 
     # ---- the winners -------------------------------------------------------------------------------------------
 
@@ -460,7 +468,7 @@ class Search:
     def _leave_out(self, choice: LeverChoice, rest: Configuration) -> None:
         best_peak = None if self.settings.memory_bytes is None else self._best_peak_bytes
         recalled = self.journal.recall(self.best, rest)
-        outcome = recalled or self._tried(choice, rest)
+        outcome = recalled or self.tried(choice, rest)
         if recalled is None:
             self.journal.add(outcome)
         # Without it as fast: the shorter recipe is the better one, unless it is what keeps memory down.

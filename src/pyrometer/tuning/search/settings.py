@@ -1,16 +1,36 @@
-"""What a search is asked for."""
+"""What a search is asked for, by flags, code or `[tool.pyrometer.tune]` in `pyproject.toml`; what is given wins over the file.
+
+::
+
+    [tool.pyrometer.tune]
+    tolerance = "1%"          # largest error of levers of the class tolerance
+    budget = "30m"
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
 
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds
-from pyrometer.record import Record, doc
+from pyrometer.record import Record, doc, from_dict
+from pyrometer.settings import find_project, parse_bytes, parse_duration, parse_share, table_fields
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.trials.gate import TOLERANCE
 
 DEFAULT_BUDGET_S: Seconds = 600.0
+
+
+_SPELLED = {
+    "latency": ("latency_s", parse_duration),
+    "memory": ("memory_bytes", parse_bytes),
+    "budget": ("budget_s", parse_duration),
+    "tolerance": ("tolerance", parse_share),
+}
 
 
 class TuneSettings(Record, frozen=True, kw_only=True):
@@ -52,3 +72,15 @@ class TuneSettings(Record, frozen=True, kw_only=True):
     def may_change_meaning(self) -> bool:
         """Whether levers of the class semantic are tried."""
         return self.allow_semantic or self.metric is not None
+
+
+def load_tune_settings(cwd: Path, given: Mapping[str, Any]) -> TuneSettings:
+    """The settings of the project in a folder, under those that are given and neither None nor empty.
+
+    Raises:
+        InputError: an unreadable file, an unknown key or a bad value.
+    """
+    file = find_project(cwd)
+    found = {} if file is None else table_fields(file, "tune", TuneSettings.__struct_fields__, _SPELLED)
+    found |= {name: value for name, value in given.items() if value not in (None, [], False)}
+    return from_dict(TuneSettings, msgspec.to_builtins(found))

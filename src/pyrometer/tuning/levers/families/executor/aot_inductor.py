@@ -53,7 +53,7 @@ class AotInductor(Lever):
             self.name,
             form,
             functools.partial(_write, freezing=freezing),
-            made_with=_made_with(),
+            made_with=f"torch {torch.__version__}, {read_cpu().model}",
             parameters={"freezing": str(freezing)},
             contiguous=False,
         )
@@ -79,10 +79,6 @@ class AotInductor(Lever):
             "    path = torch._inductor.aoti_compile_and_package(exported)",
             "model = torch._inductor.aoti_load_package(path)",
         ]
-
-
-def _made_with() -> str:
-    return f"torch {torch.__version__}, {read_cpu().model}"
 
 
 def _write(exported: Exported, folder: Path, *, freezing: bool) -> list[Path]:

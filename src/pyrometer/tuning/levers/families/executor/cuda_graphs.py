@@ -47,7 +47,6 @@ class CudaGraphs(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Warm up on a stream of its own, and record."""
-        del parameters
         form = form_of(subject)
         shapes = Shapes([TensorShape.of(t, varies=False, contiguous=False) for t in form.tensors])
         run, graph = _recorded(subject, form)
@@ -56,7 +55,6 @@ class CudaGraphs(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A recorded graph is what computes."""
-        del parameters
         recorded = isinstance(runtime_of(subject.model), torch.cuda.CUDAGraph)
         return None if recorded else "no graph is replayed"
 

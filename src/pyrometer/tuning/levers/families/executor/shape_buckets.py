@@ -48,7 +48,6 @@ class UseShapeBuckets(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """Few graphs first."""
-        del subject
         return [{"max_graphs": number} for number in _MOST_GRAPHS]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
@@ -66,7 +65,6 @@ class UseShapeBuckets(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Buckets were compiled."""
-        del parameters
         assert isinstance(subject.model, Bucketed)
         graphs = subject.model.buckets.statistics().num_graphs
         return None if graphs else "no size was compiled"

@@ -54,7 +54,6 @@ class Int8Static(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Put the quantised graph in the place of the model; parameters are frozen when it is compiled."""
-        del parameters
         with inductor_passes_kept():
             from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
@@ -65,7 +64,6 @@ class Int8Static(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The graph quantises, and the generated code calls int8 kernels."""
-        del parameters
         if not any(_quantises(module) for module in subject.model.modules()):
             return "no operator of the graph quantises"
         kernels = num_int8_kernels()
@@ -82,7 +80,7 @@ class _Exported(nn.Module):
         self.graph = graph
         self.training = False
 
-    def train(self, mode: bool = True) -> _Exported:  # noqa: ARG002 - exported graphs raise
+    def train(self, mode: bool = True) -> _Exported:  # exported graphs raise
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

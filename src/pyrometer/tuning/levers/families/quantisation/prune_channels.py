@@ -36,7 +36,6 @@ class PruneChannels(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """A quarter, and a half."""
-        del subject
         return [{"share": 0.25}, {"share": 0.5}]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
@@ -46,7 +45,6 @@ class PruneChannels(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Layers hold fewer channels than before."""
-        del parameters
         cut = [module for module in subject.model.modules() if _channels(module) < getattr(module, ROOM, 0)]
         return None if cut else "no layer holds fewer channels than before"
 

@@ -56,7 +56,6 @@ class MicroBatches(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The last call came in parts."""
-        del parameters
         assert isinstance(subject.model, InParts)
         return None if subject.model.num_parts > 1 else "the batch came in one part"
 

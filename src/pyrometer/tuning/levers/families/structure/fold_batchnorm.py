@@ -41,7 +41,6 @@ class FoldBatchnorm(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Fold, and put `nn.Identity` in the place of the norm."""
-        del parameters
         replacements: dict[nn.Module, nn.Module] = {}
         for layer, norm in _pairs(subject):
             fold: Any = fuse_linear_bn_eval if isinstance(layer, nn.Linear) else fuse_conv_bn_eval
@@ -50,7 +49,6 @@ class FoldBatchnorm(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """No pair is left."""
-        del parameters
         left = len(_pairs(subject))
         return f"{left} batch norms could still be folded" if left else None
 

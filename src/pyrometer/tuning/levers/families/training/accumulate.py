@@ -43,7 +43,6 @@ class Accumulate(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """Two parts, four and eight."""
-        del subject
         return [{"num_parts": parts} for parts in _PARTS]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:

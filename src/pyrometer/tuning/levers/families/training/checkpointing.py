@@ -42,11 +42,9 @@ class Checkpointing(Lever):
             isinstance(vars(module).get("forward"), CheckpointedForward) for module in subject.model.modules()
         ):
             return "the model is behind checkpointing already"
-        return (
-            None
-            if any(True for _ in subject.model.children())
-            else "the model has no modules to compute again"
-        )
+        if any(True for _ in subject.model.children()):
+            return None
+        return "the model has no modules to compute again"
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """From the plan: what saves half of what can be saved, then all of it."""

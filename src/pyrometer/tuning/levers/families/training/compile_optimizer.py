@@ -32,6 +32,7 @@ class CompileOptimizer(Lever):
     excludes = frozenset({"optimizer"})
     prior = 0.9
     minutes = 1.0
+    pasted = ("step = torch.compile(optimizer.step)  # and step() in place of optimizer.step()",)
 
     def refuses(self, subject: Subject) -> str | None:
         """What has a kernel of its own, a step of its own, or a learning rate that would be compiled in again and again."""
@@ -51,7 +52,6 @@ class CompileOptimizer(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Give the optimizer a class of its own, so that copies of it are compiled, too."""
-        del parameters
         optimizer = subject.training.parts.optimizer
         replaced = "step" in vars(optimizer)
         optimizer.__class__ = _compiled_class(type(optimizer))
@@ -60,16 +60,10 @@ class CompileOptimizer(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Graphs of the step, and of nothing else, reached the backend."""
-        del parameters
         kind: Any = type(subject.training.parts.optimizer)
         if not issubclass(kind, _CompiledStep):
             return "the optimizer's step is not compiled"
         return None if kind.graphs else "no graph of the optimizer's step was compiled"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The call."""
-        del parameters
-        return ["step = torch.compile(optimizer.step)  # and step() in place of optimizer.step()"]
 
 
 class _CompiledStep:

@@ -46,7 +46,6 @@ class PrefetchDevice(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A batch that is handed out lies on the device."""
-        del parameters
         batches = subject.training.batches
         if not are_ahead(batches):
             return "the batches are not copied ahead"

@@ -1,0 +1,207 @@
+"""`--cluster`: addresses, what is missing, and a real local Ray whose workers are killed in the middle of their work."""
+
+import contextlib
+import gc
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import psutil
+import pytest
+
+from pyrometer.cli.main import main
+from pyrometer.cluster import connected, host_of
+from pyrometer.errors import InputError, UsageError
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ray://", "ray://head", "head:0", "http://head:10001", "head:10001/x", "here"]
+)
+def test_what_is_no_address_is_refused_with_those_that_are(address):
+    with pytest.raises(InputError, match="no address of a cluster; legal is ray://HOST:10001"):
+        host_of(address)
+
+
+needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")
+
+
+@needs_ray
+@pytest.mark.parametrize("verb", ["serve", "tune", "trace"])
+@pytest.mark.parametrize("kind", ["ray://", ""])
+def test_a_cluster_that_is_away_is_told_in_one_line(verb, kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"{kind}127.0.0.1:{free.getsockname()[1]}"
+    given = tmp_path / "rank0.json"
+    given.write_text('{"traceEvents": []}')
+    if verb == "tune":  # the search is not begun in vain
+        (tmp_path / "model.py").write_text("raise RuntimeError('was run')")
+        given = "model.py:work"
+    if verb == "serve":
+        (tmp_path / "model.py").write_text("work = None")
+        monkeypatch.setenv("PYROMETER_SERVE_TOKEN", "0123456789abcdef")
+        given = "model.py:work"
+    assert main([verb, str(given), "--cluster", address]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert f"--cluster {address}: nothing answers there" in said[-1]
+    assert "ray start --head" in said[-1]
+
+
+def test_without_ray_one_line_says_how_it_is_installed(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else found(name))
+    with pytest.raises(UsageError, match=r"pip install 'pyrometer\[cluster\]'"), connected("local"):
+        pass
+
+
+@needs_ray
+def test_other_machines_need_a_token(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYROMETER_SERVE_TOKEN", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        address = f"ray://127.0.0.1:{head.getsockname()[1]}"
+        assert main(["serve", "model.py:work", "--cluster", address]) == 2
+    assert "PYROMETER_SERVE_TOKEN" in capsys.readouterr().err
+
+
+@needs_ray
+def test_what_a_cluster_would_leave_undone_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for flags in (["--rollout", "new", "--canary", "next.py:work"], ["--plan", "poisson:10"]):
+        assert main(["serve", "model.py:work", "--cluster", "local", *flags]) == 2
+        assert f"{flags[0]} and --cluster" in capsys.readouterr().err
+    assert main(["trace", "rank0.json", "--cluster", "local", "--sql", "select 1"]) == 2
+    assert "leave out all but FILE..." in capsys.readouterr().err
+    assert main(["tune", "model.py:work", "--cluster", "local", "--verify"]) == 2
+    assert "are for this machine" in capsys.readouterr().err
+
+
+def test_ray_is_not_imported_before_it_is_asked_for():
+    code = "import sys, pyrometer.cli.main as m; m.main(['serve', '--help']); import pyrometer, pyrometer.serving.deployment; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """A Ray of these tests, on two cores."""
+    pytest.importorskip("ray")
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(connected("local", cores=2))
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ResourceWarning
+            )  # Ray does not wait for the processes that it has ended
+            stack.close()
+            gc.collect()
+
+
+class Killing:
+    """Kills the first worker of a function of Ray, with SIGKILL, as soon as it begins."""
+
+    def __init__(self, name):
+        self.victim = None
+        self._thread = threading.Thread(target=self._watch, args=(name,), daemon=True)
+
+    def _watch(self, name):
+        end = time.monotonic() + 100
+        while self.victim is None and time.monotonic() < end:
+            for child in psutil.Process().children(recursive=True):
+                try:
+                    if child.cmdline()[:1] and child.cmdline()[0].startswith(f"ray::{name}"):
+                        os.kill(child.pid, signal.SIGKILL)
+                        self.victim = child.pid
+                        return
+                except (psutil.NoSuchProcess, psutil.ZombieProcess, ProcessLookupError):
+                    continue
+            time.sleep(0.005)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join(100)
+        assert self.victim is not None, "no worker was killed"
+
+
+def trace_of(rank):
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10.0, "dur": 5.0}
+    return {"distributedInfo": {"rank": rank, "world_size": 3}, "traceEvents": [event]}
+
+
+@pytest.mark.slow
+def test_a_job_is_read_alike_on_a_cluster_whose_worker_dies(ray, tmp_path):
+    from pyrometer.trace.jobs.executor import SerialExecutor
+    from pyrometer.trace.jobs.on_cluster import RayExecutor
+    from pyrometer.trace.jobs.reduce import reduce_rank
+    from pyrometer.trace.jobs.summary import RankFailure
+
+    paths = []
+    for rank in range(3):
+        paths.append(tmp_path / f"rank{rank}.json")
+        paths[-1].write_text(json.dumps(trace_of(rank)))
+    paths.append(tmp_path / "rank3.json")
+    paths[-1].write_text("no trace")
+
+    def told(outcomes):
+        return {
+            str(each.path): each.message if isinstance(each, RankFailure) else each.rank for each in outcomes
+        }
+
+    here = told(SerialExecutor().map_ranks(paths, reduce_rank))
+    with Killing("reduce_file"):
+        there = told(RayExecutor(ray).map_ranks(paths, reduce_rank))
+    assert there == here
+    assert len(there) == 4
+
+
+MODEL = """
+import os
+import torch
+from torch import nn
+
+class Padded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Dropout(0.1))
+
+    def forward(self, x):
+        return self.net(x)
+
+def work():
+    with open({log!r}, "a") as file:
+        file.write(f"{{os.getppid()}}\\n")
+    torch.manual_seed(0)
+    return Padded().eval(), torch.randn(2, 3, 32, 32)
+"""
+
+
+@pytest.mark.slow
+def test_a_candidate_whose_worker_is_killed_is_measured_again(ray, tmp_path, monkeypatch):
+    from pyrometer.tuning.search.settings import TuneSettings
+    from pyrometer.tuning.tune import search_recipe
+    from pyrometer.workload.target import parse_target
+
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "parents.txt"
+    (tmp_path / "model.py").write_text(MODEL.format(log=str(log)))
+    settings = TuneSettings(budget_s=60.0, only=["fold_batchnorm"], num_confirmations=1)
+    with Killing("Bench.attempt") as killing:
+        tuning, _ = search_recipe(
+            parse_target("model.py:work"), settings, path=tmp_path / "r.toml", cluster="local"
+        )
+    (outcome,) = tuning.levers
+    assert outcome.outcome in {"kept", "no gain", "slower", "undecided"}
+    assert outcome.ratio is not None
+    assert any("1 trial ran on 1 machine of the cluster" in note for note in tuning.notes)
+    parents = {int(line) for line in log.read_text().split()} - {os.getpid()}
+    assert killing.victim in parents
+    assert len(parents) >= 2
