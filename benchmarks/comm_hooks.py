@@ -20,6 +20,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import torch
+import torch.distributed as dist
+from scipy import stats
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel
+
+from pyrometer.tuning.levers.families.ranks.power_sgd import in_turn
+from pyrometer.tuning.levers.families.ranks.top_k import TopK
+
 RATES = ("100mbit", "1gbit", "none")
 HOOKS = ("none", "fp16", "power_sgd 4", "power_sgd 1", "top_k 0.1", "top_k 0.01")
 BLOCK = 3
@@ -75,15 +85,8 @@ def measured(rate: str, steps: int, num_blocks: int) -> dict:
         return json.loads(answer.read_text())
 
 
-def wrapped(hook: str):
-    import torch
-    from torch import nn
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
-    from torch.nn.parallel import DistributedDataParallel
-
-    from pyrometer.tuning.levers.families.ranks.power_sgd import in_turn
-    from pyrometer.tuning.levers.families.ranks.top_k import TopK
-
+def wrapped(hook: str) -> DistributedDataParallel:
+    """A model with a hook, from the same start."""
     torch.manual_seed(0)
     layers = [part for _ in range(DEPTH) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
     model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(WIDTH, 10)))
@@ -98,41 +101,41 @@ def wrapped(hook: str):
     return model
 
 
+class Side:
+    """One hook, with a model of its own."""
+
+    def __init__(self, hook: str) -> None:
+        self.model = wrapped(hook)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.05, momentum=0.9)
+        self.draw = torch.Generator().manual_seed(2 + dist.get_rank())
+        self.centres = torch.randn(10, WIDTH, generator=torch.Generator().manual_seed(1))
+        self.losses: list[float] = []
+        self.times: list[float] = []
+
+    def step(self) -> None:
+        """One update."""
+        labels = torch.randint(0, 10, (BATCH,), generator=self.draw)
+        samples = self.centres[labels] + torch.randn(BATCH, WIDTH, generator=self.draw)
+        loss = nn.functional.cross_entropy(self.model(samples), labels)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.losses.append(float(loss.detach()))
+
+    def block(self) -> None:
+        """Time some steps, begun on both ranks at once."""
+        dist.barrier()
+        began = time.perf_counter()
+        for _ in range(BLOCK):
+            self.step()
+        self.times.append((time.perf_counter() - began) / BLOCK)
+
+
 def train(answer: Path, steps: int, num_blocks: int) -> None:
     """One rank: all hooks in turns."""
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    centres = torch.randn(10, WIDTH, generator=torch.Generator().manual_seed(1))
-
-    class Side:
-        def __init__(self, hook: str) -> None:
-            self.model = wrapped(hook)
-            self.optimizer = torch.optim.SGD(self.model.parameters(), 0.05, momentum=0.9)
-            self.draw = torch.Generator().manual_seed(2 + rank)
-            self.losses: list[float] = []
-            self.times: list[float] = []
-
-        def step(self) -> None:
-            labels = torch.randint(0, 10, (BATCH,), generator=self.draw)
-            samples = centres[labels] + torch.randn(BATCH, WIDTH, generator=self.draw)
-            loss = nn.functional.cross_entropy(self.model(samples), labels)
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-            self.losses.append(float(loss.detach()))
-
-        def block(self) -> None:
-            dist.barrier()
-            began = time.perf_counter()
-            for _ in range(BLOCK):
-                self.step()
-            self.times.append((time.perf_counter() - began) / BLOCK)
-
     sides = {hook: Side(hook) for hook in HOOKS}
     for side in sides.values():
         for _ in range(BLOCK):
@@ -158,8 +161,6 @@ def train(answer: Path, steps: int, num_blocks: int) -> None:
 
 def interval(values: list[float]) -> tuple[float, float, float]:
     """The median with an interval of 95 % from its order statistics."""
-    from scipy import stats
-
     ordered = sorted(values)
     low = int(stats.binom.ppf(0.025, len(ordered), 0.5))
     middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2

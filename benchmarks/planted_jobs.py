@@ -116,7 +116,9 @@ def draw_plan(chance: random.Random, fault: str | None) -> Plan:
 
 
 def _plant(plan: Plan, chance: random.Random) -> None:
-    step_us = plan.load_us + 3 * plan.layers * plan.layer_us
+    buckets = -(-plan.layers // plan.layers_per_bucket)
+    moves_us = 2e6 * plan.bucket_bytes / plan.bandwidth * buckets
+    step_us = plan.load_us + 3 * plan.layers * plan.layer_us + moves_us
     if plan.fault == "straggler":
         plan.slow_rank = chance.randrange(plan.world)
         plan.slow_how = chance.choice(("compute", "load", "host"))
@@ -210,6 +212,7 @@ class Collectives:
         group: str,
         size: int,
         ready: Sequence[float],
+        *,
         stream: int,
         share: float = 1.0,
     ) -> None:
@@ -283,7 +286,9 @@ def run_data_parallel(plan: Plan, chance: random.Random) -> list[Rank]:
                 dur += plan.layer_us * chance.uniform(0.5, 2) if one.rank == hiccup and layer == 2 else 0
                 one.compute("aten::mm" if backward else "aten::addmm", dur)
             for number, group in enumerate(tensor if plan.tp > 1 else []):
-                every.reduce(group, f"tp{number}", 8 << 20, [one.free[COMPUTE] for one in group], COMPUTE)
+                every.reduce(
+                    group, f"tp{number}", 8 << 20, [one.free[COMPUTE] for one in group], stream=COMPUTE
+                )
             if backward and (layer + 1) % plan.layers_per_bucket == 0:
                 reduce_gradients(every, data, plan)
         reduce_gradients(every, data, plan)
@@ -308,7 +313,7 @@ def reduce_gradients(every: Collectives, data: Sequence[Sequence[Rank]], plan: P
         if len(group) > 1:
             share = plan.slow_link if number == plan.slow_group else 1.0
             ready = [one.free[COMPUTE] for one in group]
-            every.reduce(group, f"dp{number}", plan.bucket_bytes, ready, COMM, share)
+            every.reduce(group, f"dp{number}", plan.bucket_bytes, ready, stream=COMM, share=share)
 
 
 def run_pipeline(plan: Plan, chance: random.Random) -> list[Rank]:
@@ -327,9 +332,9 @@ def run_pipeline(plan: Plan, chance: random.Random) -> list[Rank]:
                     source = stage - 1 if way == "F" else stage + 1
                     if 0 <= source < plan.stages and (way, batch, stage) not in arrived:
                         break
-                    _run_batch(one, way, batch, arrived, plan, chance)
+                    _run_batch(one, way, batch, arrived=arrived, plan=plan, chance=chance)
                     places[stage] += 1
-        every.reduce(ranks, "world", 1 << 20, [one.free[COMPUTE] for one in ranks], COMM)
+        every.reduce(ranks, "world", 1 << 20, [one.free[COMPUTE] for one in ranks], stream=COMM)
         for one in ranks:
             one.compute("aten::_fused_adamw_", varied(chance, plan.layer_us, plan.noise), one.free[COMM])
             one.add(
@@ -353,6 +358,7 @@ def _run_batch(
     one: Rank,
     way: str,
     batch: int,
+    *,
     arrived: dict[tuple[str, int, int], float],
     plan: Plan,
     chance: random.Random,

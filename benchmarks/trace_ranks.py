@@ -28,10 +28,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 from pyrometer.trace.jobs.executor import SerialExecutor
-from pyrometer.trace.jobs.merge import read_job
+from pyrometer.trace.jobs.kept import Kept
+from pyrometer.trace.jobs.merge import MERGED_CALLS, merge_ranks, read_job, summarise
+from pyrometer.trace.jobs.summary import RankSummary, first_calls
 
 BASE_NS = 1_700_000_000_000_000_000
 AHEAD_NS = 1_234_567
@@ -203,6 +206,32 @@ def measure(folder: Path, num_ranks: int, workers: int) -> dict[str, float]:
     }
 
 
+def merge_alone(folder: Path, num_ranks: int) -> str:
+    """Merging so many ranks, each the summary of one file under another number and with another clock."""
+    (one,) = summarise([folder / "rank0.json.gz"], SerialExecutor(), Kept(RankSummary, None))
+    assert isinstance(one, RankSummary)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    start = time.process_time()
+    job = merge_ranks(
+        first_calls(
+            msgspec.structs.replace(
+                one,
+                rank=rank,
+                path=f"rank{rank}",
+                base_ns=one.base_ns + rank * AHEAD_NS,
+                world_size=num_ranks,
+            ),
+            MERGED_CALLS // num_ranks,
+        )
+        for rank in range(num_ranks)
+    )
+    taken = time.process_time() - start
+    assert len(job.ranks) == num_ranks
+    assert [clock.offset_ns for clock in job.clocks] == [rank * AHEAD_NS for rank in range(num_ranks)]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return f"merging {num_ranks:,} ranks, {job.num_matched} collectives of each: CPU {taken:.1f} s, peak {peak:.0f} MB ({before:.0f} MB before)"
+
+
 def hta(python: str, folder: Path, num_ranks: int) -> str:
     """Seconds per file of HTA, or how it ended."""
     files = {rank: str(folder / f"rank{rank}.json.gz") for rank in range(num_ranks)}
@@ -226,8 +255,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="2, 4 and 8 ranks of 3 MB")
     parser.add_argument("--hta-python", help="interpreter of an environment with traceinsight")
+    parser.add_argument(
+        "--merge", help="merge so many copies of one summary, without reading as many files: 1000,10000"
+    )
     parser.add_argument("--one", nargs=2, metavar=("FOLDER", "RANKS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.one and options.merge:
+        print(merge_alone(Path(options.one[0]), int(options.merge)))
+        return
     if options.one:
         print(json.dumps(measure(Path(options.one[0]), int(options.one[1]), options.workers)))
         return
@@ -238,7 +273,10 @@ def main() -> None:
         print(
             f"{'ranks':>6} {'wall s':>8} {'CPU s':>8} {'CPU/rank':>8} {'MB/s':>7} {'again s':>8} {'matched':>8} {'merge MB':>9} {'all MB':>8}"
         )
-        for count in counts:
+        for count in options.merge.split(",") if options.merge else ():
+            command = [sys.executable, __file__, "--merge", count, "--one", name, "1"]
+            subprocess.run(command, check=True)
+        for count in () if options.merge else counts:
             command = [sys.executable, __file__, "--workers", str(options.workers), "--one", name, str(count)]
             kept = {**os.environ, "PYROMETER_CACHE": f"{name}/kept{count}"}
             told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=kept).stdout

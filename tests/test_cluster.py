@@ -18,7 +18,7 @@ import pytest
 
 from pyrometer.cli.main import main
 from pyrometer.cluster import connected, host_of
-from pyrometer.errors import InputError, UsageError
+from pyrometer.errors import InputError, UsageError, UserProgramError
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,21 @@ def test_what_a_cluster_would_leave_undone_is_refused(tmp_path, monkeypatch, cap
     assert "leave out all but FILE..." in capsys.readouterr().err
     assert main(["tune", "model.py:work", "--cluster", "local", "--verify"]) == 2
     assert "are for this machine" in capsys.readouterr().err
+
+
+def test_what_a_replica_raised_is_told_in_its_words_and_what_ray_raised_in_one_line():
+    from pyrometer.serving.replicas.deploying import told_plainly
+
+    raised = "ray::ServeReplica:x (pid=1)\n  File …\npyrometer.errors.InputError: model.py:work: takes 2 rows and fails on 3\n"
+    with pytest.raises(InputError, match=r"^model\.py:work: takes 2 rows and fails on 3$"), told_plainly("x"):
+        raise RuntimeError(raised)
+    with pytest.raises(UserProgramError, match=r"^importing it raised$"), told_plainly("x"):
+        raise RuntimeError("…\npyrometer.errors.UserProgramError: importing it raised\n")
+    with (
+        pytest.raises(InputError, match=r"^x: Ray cannot serve it: no port; `ray status`"),
+        told_plainly("x"),
+    ):
+        raise RuntimeError("\nno port\nand more")
 
 
 def test_ray_is_not_imported_before_it_is_asked_for():
@@ -186,22 +201,32 @@ def work():
 
 @pytest.mark.slow
 def test_a_candidate_whose_worker_is_killed_is_measured_again(ray, tmp_path, monkeypatch):
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.tuning.levers.choice import LeverChoice
+    from pyrometer.tuning.search.budget import Budget
+    from pyrometer.tuning.search.journal import Journal
+    from pyrometer.tuning.search.on_cluster import Order, crew
+    from pyrometer.tuning.search.search import Search
     from pyrometer.tuning.search.settings import TuneSettings
-    from pyrometer.tuning.tune import search_recipe
+    from pyrometer.tuning.trials.gate import Limits
+    from pyrometer.tuning.trials.protocol import Source
     from pyrometer.workload.target import parse_target
 
     monkeypatch.chdir(tmp_path)
     log = tmp_path / "parents.txt"
     (tmp_path / "model.py").write_text(MODEL.format(log=str(log)))
-    settings = TuneSettings(budget_s=60.0, only=["fold_batchnorm"], num_confirmations=1)
-    with Killing("Bench.attempt") as killing:
-        tuning, _ = search_recipe(
-            parse_target("model.py:work"), settings, path=tmp_path / "r.toml", cluster="local"
-        )
-    (outcome,) = tuning.levers
-    assert outcome.outcome in {"kept", "no gain", "slower", "undecided"}
-    assert outcome.ratio is not None
-    assert any("1 trial ran on 1 machine of the cluster" in note for note in tuning.notes)
-    parents = {int(line) for line in log.read_text().split()} - {os.getpid()}
+    settings, fold = TuneSettings(), LeverChoice(lever="fold_batchnorm")
+    source = Source(spec=parse_target("model.py:work").spec)
+    order = Order(source, None, False, str(tmp_path), Limits(), settings, 0.001, read_environment())
+    journal = Journal(tmp_path / "journal.jsonl", "id", resume=False)
+    search = Search(None, settings, journal, {}, 0.001, lambda *_: None, Budget(settings.budget_s))
+    with crew("local", order) as machines, Killing("Bench.attempt") as killing:
+        machines.ahead(search, [fold])
+    outcome = journal.recall((), (fold,))
+    assert outcome is not None
+    assert outcome.outcome in {"kept", "no gain", "slower", "undecided"}, outcome
+    assert outcome.max_rel_error is not None
+    assert machines.note == "1 trial ran on 1 machine of the cluster"
+    parents = {int(line) for line in log.read_text().split()}
     assert killing.victim in parents
-    assert len(parents) >= 2
+    assert len(parents) == 2

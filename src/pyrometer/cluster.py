@@ -94,15 +94,24 @@ def connected(
     if ray.is_initialized():  # by the program that calls us: its Ray is ours, too, and stays
         yield ray
         return
-    try:
-        with _quiet():
-            ray.init(address, **_options(address, folder, dict(environment or {}), cores))
-    except Exception as error:
-        raise InputError(f"--cluster {address}: {_first_line(error)}") from error
+    _connect(ray, address, _options(address, folder, dict(environment or {}), cores))
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
+    """Connect; a Ray that was not there within its 30 s, as on a busy machine, is started once more."""
+    for is_last in (address != LOCAL, True):
+        try:
+            with _quiet():
+                ray.init(address, **options)
+        except Exception as error:
+            if is_last or "timed out during startup" not in str(error):
+                raise InputError(f"--cluster {address}: {_first_line(error)}") from error
+        else:
+            return
 
 
 @contextlib.contextmanager

@@ -452,9 +452,9 @@ def pyrometer(folder: Path, *arguments: str) -> Done:
 
 
 @pytest.mark.slow
-def test_a_capture_is_reported_stored_and_shown_again(tmp_path: Path) -> None:
+def test_a_capture_is_reported_stored_and_shown_again(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "3", "--json", "--export", "kept.json.gz")
+    done = traced("work.py:small", "--steps", "3", "--json", "--export", "kept.json.gz")
     assert done.code == 0, done.err
     document = done.document
     jsonschema.validate(document, schema_of("trace"))
@@ -482,19 +482,21 @@ def shown(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_capture_that_is_not_to_be_stored_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_that_is_not_to_be_stored_is_not(
+    traced: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYROMETER_CAPTURE", "none")
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "1", "--no-store")
+    done = traced("work.py:small", "--steps", "1", "--no-store")
     assert done.code == 0, done.err
     assert not (tmp_path / ".pyrometer").exists()
     assert "Where the time goes" in done.out
     assert "work.py:small:" not in done.out
 
 
-def test_a_factory_that_raises_is_the_users_failure(tmp_path: Path) -> None:
+def test_a_factory_that_raises_is_the_users_failure(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:raises")
+    done = traced("work.py:raises")
     assert done.code == 4
     assert "RuntimeError: no such split" in done.error
 

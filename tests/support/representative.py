@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -15,4 +15,12 @@ def standing_for_all(cases: Mapping[str, Any], *chosen: str) -> list[Any]:
     return [
         pytest.param(case, id=name, marks=[] if name in chosen else [pytest.mark.exhaustive])
         for name, case in cases.items()
+    ]
+
+
+def every(nth: int, cases: Iterable[Any]) -> list[Any]:
+    """Parameters of cases that are much alike: one of so many stands for those that follow, which are marked as exhaustive."""
+    return [
+        case if number % nth == 0 else pytest.param(case, marks=[pytest.mark.exhaustive])
+        for number, case in enumerate(cases)
     ]

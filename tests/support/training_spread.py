@@ -36,7 +36,7 @@ def spread(model, kind, sent):
     return model
 
 
-def main(rank, num_ranks, meeting, kind, folder, steps):
+def main(rank, num_ranks, meeting, kind, folder):
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3))
@@ -61,7 +61,7 @@ def main(rank, num_ranks, meeting, kind, folder, steps):
     )
     loop = pm.TrainingLoop(work, checkpoints=None if folder == "none" else Path(folder), checkpoint_every=2)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
-        run = loop.run(steps)
+        run = loop.run(int(sys.argv[6]))
     scattered = sum("c10d::" in event.name and "reduce_scatter" in event.name for event in profiler.events())
     weights = [
         getattr(parameter, "full_tensor", lambda parameter=parameter: parameter)().flatten().tolist()
@@ -70,7 +70,7 @@ def main(rank, num_ranks, meeting, kind, folder, steps):
     told = {
         "first": run.first_step,
         "losses": run.losses,
-        "weights": sum(weights, []),
+        "weights": [number for own in weights for number in own],
         "sent": len(sent) + scattered,
     }
     print(json.dumps(told | {"scheduler": scheduler.last_epoch}))
@@ -79,4 +79,4 @@ def main(rank, num_ranks, meeting, kind, folder, steps):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6], int(sys.argv[6]))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6])

@@ -125,7 +125,7 @@ class Search:
             names=frozenset({own, whole.renamed.get(own, own)}),
             counts=not paired,
             times=paired,
-            is_open=lambda gate: gate.metric == self.gate.metric and self._read(gate) == "unknown",
+            is_open=lambda gate: gate.metric == self.gate.metric and self.read(gate) == "unknown",
         )
         sides = {**whole.checkouts, "head": self._checkout(part, scratch)}
         options = replace(whole.options, select=None)
@@ -133,9 +133,9 @@ class Search:
         with contextlib.closing(job):
             job.collect()
             report = job.run()
-        return next((self._read(gate) for gate in report.gates if gate.metric == self.gate.metric), "unknown")
+        return next((self.read(gate) for gate in report.gates if gate.metric == self.gate.metric), "unknown")
 
-    def _read(self, gate: Gate) -> Trial:
+    def read(self, gate: Gate) -> Trial:
         """Whether all of the interval lies on one side of half the effect."""
         low, high = _share_of(self.gate, gate)
         return "worse" if low > HALF else "fine" if high < HALF else "unknown"

@@ -21,7 +21,6 @@ from torch import nn
 
 from pyrometer.bench.matrix.axes import parse_axes
 from pyrometer.errors import InputError, PyrometerError
-from pyrometer.guard.gate import Missed
 from pyrometer.guard.pairing import body_of
 from pyrometer.guard.parameters import Cell, cells_of, label_of, split
 from pyrometer.workload.call import Call
@@ -60,12 +59,6 @@ class Discovered:
     benchmarks: list[Benchmark]
     failures: list[tuple[str, str]]
     """Files and targets that could not be read, with the reason."""
-
-    def missed(self, side: Any) -> list[Missed]:
-        """The failures as a report tells them."""
-        return [
-            Missed(benchmark=name, side=side, reason=reason, failed=True) for name, reason in self.failures
-        ]
 
 
 def discover(root: Path, files: Sequence[str], targets: Sequence[str], matrix: Sequence[str]) -> Discovered:

@@ -102,6 +102,7 @@ def test_a_model_compiled_in_place_is_taken_as_it_is(straight, batch):
     assert not any("force_eager" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_parts_that_are_compiled_are_each_a_frame(straight, batch):
     model = nn.Sequential(
         torch.compile(nn.Linear(WIDTH, WIDTH), backend="eager"), torch.compile(straight, backend="eager")
@@ -121,6 +122,7 @@ def test_a_compiled_function_that_is_called_within_is_found(batch):
     assert not any("as it is written" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_nested_compiled_functions_are_told_apart(batch):
     inner = torch.compile(lambda x: torch.sin(x) + 1, backend="eager")
 
@@ -136,6 +138,7 @@ def test_nested_compiled_functions_are_told_apart(batch):
     assert len({graph.compile_id for graph in report.runtime.graphs if graph.calls}) == report.graphs
 
 
+@pytest.mark.slow
 def test_every_shape_of_a_list_is_met_and_unused_variants_do_not_pay(straight):
     report = inspect(
         Inference(torch.compile(straight, backend="eager"), [(n, WIDTH) for n in (4, 5, 6, 7)]), steps=1
@@ -158,6 +161,7 @@ def test_training_has_its_backward_in_the_graphs_time(straight):
     assert report.error.within_tolerance
 
 
+@pytest.mark.slow
 def test_training_of_a_model_compiled_in_place_needs_no_copy(straight):
     straight.compile(backend="aot_eager")
     before = {name: value.clone() for name, value in straight.state_dict().items()}
@@ -169,6 +173,7 @@ def test_training_of_a_model_compiled_in_place_needs_no_copy(straight):
     assert all(torch.equal(value, before[name]) for name, value in straight.state_dict().items())
 
 
+@pytest.mark.slow
 def test_autocast_is_compiled_too(straight):
     report = inspect(training(torch.compile(straight, backend="aot_eager"), amp=torch.bfloat16))
 
@@ -233,6 +238,7 @@ def test_random_outputs_have_no_error_and_a_reason(batch):
     assert any("random state" in line for line in report.unavailable)
 
 
+@pytest.mark.slow
 def test_calls_that_run_eagerly_in_silence_are_found(batch):
     steps = itertools.count()
     function = torch.compile(lambda x, n: x * n, backend="eager", dynamic=False)
@@ -257,6 +263,7 @@ def test_guards_are_timed(broken):
     assert report.guards.eval_s == pytest.approx(sum(frame.eval_s for frame in frames))
 
 
+@pytest.mark.slow
 def test_a_reset_by_the_user_is_counted_and_disturbs_nothing(straight, batch):
     compiled, steps = torch.compile(straight, backend="eager"), itertools.count()
 
@@ -272,6 +279,7 @@ def test_a_reset_by_the_user_is_counted_and_disturbs_nothing(straight, batch):
     assert [graph.calls_per_step for graph in report.runtime.graphs if graph.calls] == [1]
 
 
+@pytest.mark.slow
 def test_what_was_compiled_before_is_noted(straight, batch):
     compiled = torch.compile(straight, backend="eager")
     with torch.inference_mode():
@@ -305,6 +313,7 @@ def test_a_fault_in_the_handler_breaks_nothing_and_is_counted(straight, batch, m
     assert any("could not be read" in line for line in report.unavailable)
 
 
+@pytest.mark.slow
 def test_a_reader_that_fails_loses_only_its_own_part(branching, batch, monkeypatch):
     from pyrometer.compiler import build
 
@@ -376,6 +385,7 @@ def test_progress_is_told(broken):
     assert "steps under the profiler" in told
 
 
+@pytest.mark.slow
 def test_no_module_of_the_compiler_is_imported_by_importing_this():
     import subprocess
 
@@ -395,6 +405,7 @@ def test_a_compiler_that_is_switched_off_is_said_to_have_compiled_nothing(straig
     assert "nothing was compiled: torch.compile is switched off by the stance force_eager" in report.notes
 
 
+@pytest.mark.slow
 def test_dropout_in_training_has_no_error_and_a_reason():
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.5), nn.Linear(WIDTH, 1))
     report = inspect(training(torch.compile(model, backend="aot_eager")))
@@ -403,6 +414,7 @@ def test_dropout_in_training_has_no_error_and_a_reason():
     assert any("random state" in line for line in report.unavailable)
 
 
+@pytest.mark.slow
 def test_a_smaller_last_batch_is_met_and_compiled_before_the_steady_steps(straight):
     batches = [(torch.randn(n, WIDTH), torch.randn(n, 1)) for n in (4, 4, 4, 4, 4, 3)]
     report = inspect(training(torch.compile(straight, backend="eager"), batches), steps=1)
@@ -435,6 +447,7 @@ def test_a_first_step_without_any_work_on_tensors_is_no_error():
     assert report.cost.steady_s is not None
 
 
+@pytest.mark.slow
 def test_the_worst_shape_counts_for_the_numerics(straight):
     def wrong_when_dynamic(graph, inputs):
         dynamic = any(isinstance(each, torch.SymInt) for each in inputs)
@@ -455,6 +468,7 @@ def test_a_mode_that_was_asked_for_needs_no_note(straight, batch, monkeypatch):
     assert not any("as it is written" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_a_program_that_gets_faster_is_repaid_and_says_when():
     def many_additions(x):
         for _ in range(300):

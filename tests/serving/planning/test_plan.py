@@ -121,6 +121,7 @@ def test_nothing_is_recommended_that_does_not_keep_up():
     assert "add a replica" in found.sentence
 
 
+@pytest.mark.slow
 def test_buckets_waste_less_than_padding_to_the_longest():
     class Echo(nn.Module):
         def forward(self, ids):

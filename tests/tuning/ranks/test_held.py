@@ -84,7 +84,7 @@ def test_launches_are_compared_in_turns_and_begin_anew_where_the_script_ends(lab
 @pytest.mark.parametrize(
     ("steps", "trouble", "kind", "said"),
     [
-        (100, "dies", UserProgramError, "rank"),
+        (100, "dies", UserProgramError, "rank 1 was ended by SIGKILL"),
         (100, "raises", UserProgramError, "rank 1: ValueError: a bad sample \\(.*train.py:20\\)"),
         (100, "plain", InputError, "no model is in DistributedDataParallel or was given to fully_shard"),
         (

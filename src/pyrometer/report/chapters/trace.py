@@ -54,6 +54,7 @@ BARS_HOW = (
     "Each bar is the mean step of a rank, divided as in the bar of one rank. Hatched is what a rank waited in collectives for the last one "
     "to come: the late rank has the least of it."
 )
+LATE = "Who is late in which step"
 LAGS_HOW = (
     "A row is a rank, a column a step. The darker, the further the rank came behind the middle one of its group to a collective, by work of "
     "its own: what it waited for in other groups is taken off."
@@ -112,13 +113,9 @@ def beside(evidence: Evidence) -> list[Chapter]:
     bars: list[Block] = [Chart("rank-bars", rows[:MOST_BARS])]
     left = len(rows) - MOST_BARS
     bars += [Text(f"{left:,} more ranks stand in the table.")] if left > 0 else []
-    made = [Chapter("rank-bars", "A step of every rank", bars, "overview ranks", how=BARS_HOW, label="Ranks")]
     if job.lag_map is not None and any(lag for row in job.lag_map.lag_ns for lag in row):
-        blocks = [Chart("lag-map", job.lag_map)]
-        made.append(
-            Chapter("lag-map", "Who is late in which step", blocks, "ranks", how=LAGS_HOW, change=LAGS_CHANGE)
-        )
-    return made
+        bars.append(Chart("lag-map", job.lag_map, LATE, LAGS_HOW, LAGS_CHANGE, pages="ranks"))
+    return [Chapter("rank-bars", "A step of every rank", bars, "overview ranks", how=BARS_HOW, label="Ranks")]
 
 
 def split(report: RankReport, apart: str, measured: Shares | None = None) -> Chapter:

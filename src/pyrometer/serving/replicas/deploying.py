@@ -80,17 +80,20 @@ def deployed(
     name = settings.name or source.name()
     cores = settings.replicas * (settings.threads or 1)
     say(f"connecting to {'a Ray of its own' if is_local else address}")
-    with connected(address, folder=Path.cwd(), environment=_PROXY, cores=cores):
+    with connected(address, folder=Path.cwd(), environment=_PROXY, cores=cores) as ray:
         from ray import serve
 
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
-        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": settings.port})
+        has = ray.cluster_resources().get("CPU", 0)
+        if has < cores:
+            say(f"waiting for {cores} cores, of which the cluster has {has:g}")
+        with told_plainly(name):
+            serve.start(proxy_location="EveryNode", http_options={"host": host, "port": settings.port})
         try:
             say(f"starting {settings.replicas} replicas, each of which proves and warms the model")
-            with _told_plainly(name):
-                handle = serve.run(
-                    _bound(serve, order, name), name=name, route_prefix="/", logging_config=_SILENT
-                )
+            with told_plainly(name):
+                served = _bound(serve, order, name)
+                handle = serve.run(served, name=name, route_prefix="/", logging_config=_SILENT)
                 shown: str = handle.screen.remote().result()
             yield shown
         finally:
@@ -125,8 +128,12 @@ def _port(settings: ServeSettings, *, is_local: bool) -> int:
 
 
 @contextlib.contextmanager
-def _told_plainly(name: str) -> Iterator[None]:
-    """What a replica raised, in its words; what Ray raised, in one line."""
+def told_plainly(name: str) -> Iterator[None]:
+    """What a replica raised, in its words; what Ray raised, in one line.
+
+    Raises:
+        PyrometerError: with that.
+    """
     try:
         yield
     except PyrometerError:

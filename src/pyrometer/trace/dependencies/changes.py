@@ -94,7 +94,7 @@ class Edges(NamedTuple):
     leading: IntArray  # segments of host threads that lead to a point, those of one event together
     segment_points: IntArray  # of these: the point that each leads to
     first: IntArray  # per row of `events`: where its segments begin in `leading`; those of none come before all others
-    count: IntArray  # and how many there are
+    num_segments: IntArray  # and how many there are
     waits: IntArray  # of calls
     wait_calls: IntArray  # rows of `events`
     wakes: IntArray
@@ -124,8 +124,8 @@ def _edges(graph: Graph) -> Edges:
     segment_points[segment] = which
     leading = np.flatnonzero(segment_points >= 0)
     leading = leading[np.argsort(points.segments.event[leading], kind="stable")]
-    count = np.bincount(points.segments.event[leading] + 1, minlength=1)
-    first = np.cumsum(count) - count
+    num_segments = np.bincount(points.segments.event[leading] + 1, minlength=1)
+    first = np.cumsum(num_segments) - num_segments
     waits, wait_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAITING))
     wakes, wake_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAKE))
     launch_calls = graph.device.call[graph.work[launches % nodes]] if len(launches) else NOTHING
@@ -137,7 +137,7 @@ def _edges(graph: Graph) -> Edges:
         leading,
         segment_points[leading],
         first,
-        count,
+        num_segments,
         waits,
         wait_calls,
         wakes,
@@ -175,10 +175,10 @@ def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
 
 def _shrink_programs(graph: Graph, scales: Scales, edges: Edges, weight: IntArray) -> None:
     segments = graph.points.segments
-    touched = np.flatnonzero(scales.event[: len(edges.count) - 1] != 1.0) + 1
+    touched = np.flatnonzero(scales.event[: len(edges.num_segments) - 1] != 1.0) + 1
     if scales.gap != 1.0:
         touched = np.append(0, touched)
-    _, places = ranges(edges.first[touched], edges.count[touched])
+    _, places = ranges(edges.first[touched], edges.num_segments[touched])
     if not len(places):
         return
     changes = edges.leading[places]

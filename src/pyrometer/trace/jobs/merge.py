@@ -22,7 +22,7 @@ from pyrometer.trace.jobs.stragglers import find_stragglers
 from pyrometer.trace.jobs.summary import RankFailure, RankSummary, first_calls
 from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
 
-MERGED_CALLS = 2_000_000
+MERGED_CALLS = 1_000_000
 """Collectives of all ranks together that are compared, the first ones of each: what bounds the memory of merging."""
 
 

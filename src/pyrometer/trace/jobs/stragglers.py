@@ -105,7 +105,7 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
                 rank=row["rank"],
                 caused_wait_ns=row["caused"],
                 delay_ns=row["delay_ns"],
-                gain_ns=_gain(real, late, row["rank"]),
+                gain_ns=_gain(equals, late, row["rank"]),
                 num_last=row["len"],
                 share=row["caused"] / total,
                 num_steps=led,
@@ -118,9 +118,13 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
 
 
 def _gain(waits: pl.DataFrame, late: pl.DataFrame, rank: int) -> int:
-    """For each collective of each group: how much less every other rank would wait in the open, up to the delay."""
+    """In each group: how much less every other rank would wait in the open, up to the delay.
+
+    All collectives of the steps count: where communication is what takes longest, a late start is hidden behind computing
+    and yet delays all that follows.
+    """
     exposed = (
-        waits.join(late.select("match"), on="match", how="semi")
+        waits.join(late.select("key", "step"), on=["key", "step"], how="semi", nulls_equal=True)
         .group_by("key", "rank")
         .agg(pl.col("exposed_ns").fill_null(0).sum())
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import select
 import shutil
 import signal
@@ -28,6 +29,7 @@ from pyrometer.tuning.ranks.messages import Answer, Hello, merged
 from pyrometer.tuning.ranks.rank import WHERE
 from pyrometer.tuning.trials.protocol import Open, Opened
 from pyrometer.tuning.trials.results import TRAINING_STEPS
+from pyrometer.workload.failure import signal_name
 from pyrometer.workload.ranks.launch import first_error
 
 A = TypeVar("A", bound=Record)
@@ -39,6 +41,9 @@ ANSWER_S: Seconds = 2.0
 """For a rank to say where it stands: a thread of its own answers, unless something holds the interpreter."""
 
 END_S: Seconds = 30.0
+
+_SIGNALLED = re.compile(r"exitcode: -(\d+)\) local_rank: (\d+)")
+"""Of what torchrun prints: the rank that a signal ended, first of all."""
 
 
 def require_launcher() -> None:
@@ -65,6 +70,12 @@ def launch_command(num_ranks: int, mode: str, place: str, argv: Sequence[str]) -
     rank = [sys.executable, "-P", "-m", "pyrometer.tuning.ranks.rank", mode, place]
     torchrun = [sys.executable, "-m", LAUNCHER, "--standalone", "--no-python"]
     return [*torchrun, f"--nproc-per-node={num_ranks}", *rank, *argv]
+
+
+def _is_open(rank: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        return bool(rank.recv(1, socket.MSG_PEEK))
+    return False
 
 
 class HeldRanks:
@@ -162,16 +173,17 @@ class HeldRanks:
             self._launcher.wait()
             self._launcher = None
 
-    def _died(self) -> PyrometerError:
+    def _died(self, rank: int | None = None) -> PyrometerError:
         """Why the launch is over, from what it printed; torchrun has ended the other ranks."""
         if self._launcher is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._launcher.wait(END_S)
         self._stop()
         said = self._log.read_text(errors="replace")
-        killed = [line.strip() for line in said.splitlines() if "exitcode" in line and "rank" in line.lower()]
-        words = first_error(said)
-        return UserProgramError(killed[0] if killed and words.startswith("a process") else words)
+        who = "" if rank is None else f"rank {rank}: "
+        if ended := _SIGNALLED.search(said):
+            return UserProgramError(f"rank {ended[2]} was ended by {signal_name(int(ended[1]))}")
+        return UserProgramError(f"{who}{first_error(said)}")
 
     # ---- messages ----------------------------------------------------------------------------------------------
 
@@ -200,7 +212,9 @@ class HeldRanks:
         while (waited := [rank for number, rank in enumerate(self._ranks) if answers[number] is None]) and (
             left := until - time.monotonic()
         ) > 0:
-            for rank in select.select(waited, [], [], left)[0]:
+            ready = select.select(waited, [], [], left)[0]
+            # What others say of a rank that is gone is not the reason.
+            for rank in sorted(ready, key=_is_open):
                 number = self._ranks.index(rank)
                 self._unread[number] = self._line(rank, self._unread[number])
                 line, _, self._unread[number] = self._unread[number].partition(b"\n")
@@ -217,7 +231,7 @@ class HeldRanks:
             except ConnectionResetError:
                 chunk = b""
             if not chunk:
-                raise self._died()
+                raise self._died(self._ranks.index(rank) if rank in self._ranks else None)
             unread += chunk
         return unread
 

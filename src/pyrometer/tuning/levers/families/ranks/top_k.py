@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 Averaged: TypeAlias = torch.futures.Future[torch.Tensor]
-Bucket: TypeAlias = dist.GradBucket  # type: ignore[name-defined]
+Bucket: TypeAlias = dist.GradBucket  # type: ignore[attr-defined]
 
 
 class TopK:
