@@ -8,7 +8,7 @@ from pyrometer.errors import InputError
 from pyrometer.tuning.levers import registry
 from pyrometer.tuning.levers.choice import LeverChoice, key_of, label_of
 from pyrometer.tuning.levers.configuration import with_lever, without_lever
-from pyrometer.tuning.levers.lever import Lever, lever, registered
+from pyrometer.tuning.levers.lever import LeverOf, lever, registered
 
 COMPILE = LeverChoice(lever="compile", parameters={"mode": "default"})
 FROZEN = LeverChoice(lever="compile", parameters={"mode": "default", "freezing": True})
@@ -16,7 +16,15 @@ LAYOUT = LeverChoice(lever="channels_last")
 BF16 = LeverChoice(lever="autocast_bf16")
 CAST = LeverChoice(lever="cast_bf16")
 
-SHARED = ("autocast", "optimizer_kernels", "loader_settings", "held_by_workload")
+SHARED = (
+    "autocast",
+    "optimizer_kernels",
+    "loader_settings",
+    "held_by_workload",
+    "ddp_hooks",
+    "ddp_settings",
+    "fsdp",
+)
 """Files of several levers that are one idea."""
 
 
@@ -64,7 +72,7 @@ def test_levers_can_be_chosen_and_left_out():
 @pytest.mark.parametrize("name", registry.levers())
 def test_every_lever_says_what_it_is(name):
     found = registry.find_lever(name)
-    assert isinstance(found, Lever)
+    assert isinstance(found, LeverOf)
     assert name.isidentifier()
     assert len(found.title) < 80
     assert found.why.endswith(".")
