@@ -8,7 +8,7 @@ from pyrometer.errors import InputError
 from pyrometer.tuning.levers import registry
 from pyrometer.tuning.levers.choice import LeverChoice, key_of, label_of
 from pyrometer.tuning.levers.configuration import with_lever, without_lever
-from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.lever import LeverOf, lever, registered
 
 COMPILE = LeverChoice(lever="compile", parameters={"mode": "default"})
 FROZEN = LeverChoice(lever="compile", parameters={"mode": "default", "freezing": True})
@@ -16,7 +16,15 @@ LAYOUT = LeverChoice(lever="channels_last")
 BF16 = LeverChoice(lever="autocast_bf16")
 CAST = LeverChoice(lever="cast_bf16")
 
-SHARED = ("autocast", "optimizer_kernels", "loader_settings", "held_by_workload")
+SHARED = (
+    "autocast",
+    "optimizer_kernels",
+    "loader_settings",
+    "held_by_workload",
+    "ddp_hooks",
+    "ddp_settings",
+    "fsdp",
+)
 """Files of several levers that are one idea."""
 
 
@@ -49,7 +57,7 @@ def test_two_levers_of_one_name_are_refused_and_both_named():
         pass
 
     with pytest.raises(InputError, match=r"Threads.*Other|Other.*Threads"):
-        registry.lever(Other)
+        lever(Other)
 
 
 def test_an_unknown_lever_is_told_with_the_nearest():
@@ -58,18 +66,18 @@ def test_an_unknown_lever_is_told_with_the_nearest():
 
 
 def test_levers_can_be_chosen_and_left_out():
-    assert [lever.name for lever in registry.select(["compile", "threads"], ["threads"])] == ["compile"]
+    assert [each.name for each in registry.select(["compile", "threads"], ["threads"])] == ["compile"]
 
 
 @pytest.mark.parametrize("name", registry.levers())
 def test_every_lever_says_what_it_is(name):
-    lever = registry.find_lever(name)
-    assert isinstance(lever, Lever)
+    found = registry.find_lever(name)
+    assert isinstance(found, LeverOf)
     assert name.isidentifier()
-    assert len(lever.title) < 80
-    assert lever.why.endswith(".")
-    assert 0 < lever.prior <= 1.5
-    assert type(lever).__module__.rpartition(".")[2] in {name, *SHARED}
+    assert len(found.title) < 80
+    assert found.why.endswith(".")
+    assert 0 < found.prior <= 1.5
+    assert type(found).__module__.rpartition(".")[2] in {name, *SHARED}
 
 
 def test_levers_of_other_packages_are_found_by_entry_point(monkeypatch):
@@ -77,7 +85,7 @@ def test_levers_of_other_packages_are_found_by_entry_point(monkeypatch):
 
     class Point:
         def load(self):
-            @registry.lever
+            @lever
             class Foreign(threads):
                 name = "foreign_threads"
 
@@ -88,5 +96,5 @@ def test_levers_of_other_packages_are_found_by_entry_point(monkeypatch):
     try:
         assert "foreign_threads" in registry.levers()
     finally:
-        registry._levers.pop("foreign_threads", None)
+        registered.pop("foreign_threads", None)
         registry._load.cache_clear()
