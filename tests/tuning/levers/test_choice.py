@@ -8,7 +8,7 @@ from pyrometer.errors import InputError
 from pyrometer.tuning.levers import registry
 from pyrometer.tuning.levers.choice import LeverChoice, key_of, label_of
 from pyrometer.tuning.levers.configuration import with_lever, without_lever
-from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.lever import LeverOf
 
 COMPILE = LeverChoice(lever="compile", parameters={"mode": "default"})
 FROZEN = LeverChoice(lever="compile", parameters={"mode": "default", "freezing": True})
@@ -16,7 +16,15 @@ LAYOUT = LeverChoice(lever="channels_last")
 BF16 = LeverChoice(lever="autocast_bf16")
 CAST = LeverChoice(lever="cast_bf16")
 
-SHARED = ("autocast", "optimizer_kernels", "loader_settings", "held_by_workload")
+SHARED = (
+    "autocast",
+    "optimizer_kernels",
+    "loader_settings",
+    "held_by_workload",
+    "ddp_settings",
+    "ddp_hooks",
+    "fsdp",
+)
 """Files of several levers that are one idea."""
 
 
@@ -64,7 +72,7 @@ def test_levers_can_be_chosen_and_left_out():
 @pytest.mark.parametrize("name", registry.levers())
 def test_every_lever_says_what_it_is(name):
     lever = registry.find_lever(name)
-    assert isinstance(lever, Lever)
+    assert isinstance(lever, LeverOf)
     assert name.isidentifier()
     assert len(lever.title) < 80
     assert lever.why.endswith(".")

@@ -5,13 +5,16 @@ kept and added to the gradients of the next step. Lin et al., Deep Gradient Comp
 """
 
 # Without postponed annotations: DistributedDataParallel reads those of a hook.
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 import torch.distributed as dist
 
 Averaged: TypeAlias = torch.futures.Future[torch.Tensor]
-Bucket: TypeAlias = dist.GradBucket  # type: ignore[attr-defined]
+if TYPE_CHECKING:
+    Bucket: TypeAlias = Any  # torch exports it without a type
+else:
+    Bucket = dist.GradBucket
 
 
 class TopK:
