@@ -149,6 +149,7 @@ def search_recipe(
             step_s,
             tell,
             budget,
+            bench.laboratory.num_steps,
         )
         search.begin_with(baseline)
         try:

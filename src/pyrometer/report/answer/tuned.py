@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 
 from msgspec.structs import replace
@@ -82,4 +83,7 @@ def _next(document: TuneDocument) -> str:
         return trust.again(replace(document, command=words), "--resume")
     if document.recipe.path is None or not document.recipe.levers:
         return ""
-    return f"pyrometer tune {document.target} --recipe {document.recipe.path} --verify"
+    command = list(document.command or ())
+    arguments = command[command.index("--") :] if "--" in command else []  # of a script
+    again = ["pyrometer", "tune", document.target, "--recipe", document.recipe.path, "--verify", *arguments]
+    return shlex.join(again)

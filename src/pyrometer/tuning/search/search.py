@@ -89,6 +89,7 @@ class Search:
     Attributes:
         best: the best configuration so far.
         outcomes: of everything that was tried, in order.
+        num_steps: that decide most comparisons.
         opening_s: what starting a process with the baseline takes.
         ahead: may try what waits elsewhere, and write the outcomes into the journal.
     """
@@ -100,6 +101,7 @@ class Search:
     step_s: Seconds
     progress: Callable[[float, str], None]
     budget: Budget
+    num_steps: int = Laboratory.num_steps
     opening_s: Seconds = 0.0
     best: Configuration = ()
     outcomes: list[LeverOutcome] = field(default_factory=list)
@@ -415,7 +417,7 @@ class Search:
 
     @property
     def _trial_s(self) -> Seconds:
-        wanted_s = max(SHORTEST_TRIAL_S, self.laboratory.num_steps * self.step_s)
+        wanted_s = max(SHORTEST_TRIAL_S, self.num_steps * self.step_s)
         allowed_s = max(SHORTEST_TRIAL_S, self.budget.trials_left_s * TRIAL_SHARE)
         return min(wanted_s, allowed_s, LONGEST_TRIAL_S)
 

@@ -70,7 +70,7 @@ class Laboratory:
         open_s: how long opening a configuration may take.
 
     Attributes:
-        num_steps: that decide most comparisons, each side's and both together.
+        num_steps: that decide most comparisons.
     """
 
     num_steps: ClassVar[int] = 60
