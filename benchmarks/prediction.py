@@ -1,8 +1,10 @@
 """Is the top finding the fault, and does its predicted range hold the measured gain? A table over `benchmarks/pairs`.
 
     python benchmarks/prediction.py [--letters n-z] [--only e2_state_by_step] [--folder FOLDER] [--save rows.json]
-    python benchmarks/prediction.py --record EVIDENCE     # keep what was observed of each program, in this folder
+    python benchmarks/prediction.py --record EVIDENCE     # observe each program and keep that in this folder
     python benchmarks/prediction.py --recorded EVIDENCE   # ask the rules of that: in seconds, as often as they change
+
+With `--recorded` only programs are run of which the folder holds nothing, or nothing that this version can read.
 
 Each slow program is checked as a user would check it, in a process of its own with one thread. Its first finding is right
 where its place lies within the lines of the planted fault, or, of a finding without a line there, where the judgement in
@@ -27,6 +29,7 @@ from typing import Any
 import msgspec
 from scipy import stats
 
+from pyrometer.errors import InputError
 from pyrometer.record import from_json
 from pyrometer.report.documents import CheckDocument
 from pyrometer.rules.explain import explain
@@ -98,18 +101,29 @@ def findings_of(target: str, kept: Path | None, *, recorded: bool) -> list[Findi
     Args:
         target: what to check.
         kept: the record of it; `None` keeps none.
-        recorded: do not run the program, but ask the rules of what is kept.
+        recorded: do not run the program where a record of it is kept, but ask the rules of that.
     """
-    path, _, _ = target.partition(":")
-    folder = str(Path(path).parent)
-    if recorded and kept is not None:
-        text = gzip.decompress(kept.read_bytes()).decode().replace(PROGRAMS, folder)
-        return explain(from_json(CheckDocument, text).evidence, (Path(path),)).findings
+    path = Path(target.partition(":")[0])
+    known = recorded_of(path, kept) if recorded and kept is not None else None
+    if known is not None:
+        return explain(known.evidence, (path,)).findings
     text = check(target)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(gzip.compress(text.replace(folder, PROGRAMS).encode()))
+        kept.write_bytes(gzip.compress(text.replace(str(path.parent), PROGRAMS).encode()))
     return from_json(CheckDocument, text).diagnosis.findings
+
+
+def recorded_of(path: Path, kept: Path) -> CheckDocument | None:
+    """The record of a program; None where there is none, or one of another version."""
+    if not kept.exists():
+        return None
+    text = gzip.decompress(kept.read_bytes()).decode().replace(PROGRAMS, str(path.parent))
+    try:
+        return from_json(CheckDocument, text)
+    except InputError as error:
+        print(f"{kept.name}: {error}; observed anew", file=sys.stderr)
+        return None
 
 
 def is_fault(finding: Finding, truth: dict[str, Any], judged: Sequence[str]) -> bool:
@@ -213,8 +227,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="these programs alone")
     parser.add_argument("--folder", type=Path, default=PAIRS)
     parser.add_argument("--save", type=Path, help="write the rows as JSON")
-    parser.add_argument("--record", type=Path, help="keep what was observed in this folder")
-    parser.add_argument("--recorded", type=Path, help="ask the rules of what --record kept; nothing is run")
+    parser.add_argument("--record", type=Path, help="observe everything and keep it in this folder")
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        help="ask the rules of what is kept in this folder; what is missing is observed and kept",
+    )
     asked = parser.parse_args()
     records: Path | None = asked.recorded or asked.record
     folder = asked.folder.resolve()

@@ -91,7 +91,7 @@ def trace_page(name: str, source: Path, folder: Path) -> Path:
     view = view_trace(rank)
     took = time.perf_counter() - start
     evidence = Evidence(target=source.name)  # the drawing alone: analyses add a few static charts
-    document = TraceDocument(evidence=evidence, diagnosis=explain(evidence))
+    document = TraceDocument.of(evidence, explain(evidence))
     path = write_report(document, folder / f"{source.name}.html", Attachments(traces=[view]))
     drawn = f"{len(view.slices.label):,} of {view.num_slices:,} slices drawn"
     print(f"  {name}: {drawn}, view {took:.2f} s, page {path.stat().st_size / 1e6:.2f} MB", flush=True)

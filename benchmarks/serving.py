@@ -31,11 +31,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
+from pyrometer.serving.planning.arrivals import read_arrivals
+
 HERE = Path(__file__).parent / "rivals"
 WIDTH, BATCH = 16, 32
 CLIENTS = (1, 16, 64)
 VALUES = [round(0.1 * (place % 10), 1) for place in range(WIDTH)]
 OURS = {"inputs": [{"name": "input", "shape": [1, WIDTH], "datatype": "FP32", "data": VALUES}]}
+MODELS = ("workload", "recurrent", "wide")
+"""Of the part `plan`."""
 RAY = {
     "RAY_SERVE_ENABLE_HA_PROXY": "1",
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
@@ -308,13 +312,11 @@ def compare_buckets(num_requests: int = 512) -> None:
     prepared.close()
 
 
-async def send_open_loop(url: str, rate: float, seconds: float, seed: int) -> None:
-    """Requests at random times, whether the server keeps up or not, each over the next free connection."""
+async def send_open_loop(url: str, rule: str, seed: int) -> None:
+    """Requests at the times of a rule, whether the server keeps up or not, each over the next free connection."""
     host, _, port = url.removeprefix("http://").partition("/")[0].partition(":")
     raw = json.dumps(OURS).encode()
-    head = (
-        f"POST /v2/models/workload/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
-    )
+    head = f"POST {'/' + url.split('/', 3)[3]} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
     idle: list[Any] = []
 
     async def one() -> None:
@@ -325,8 +327,7 @@ async def send_open_loop(url: str, rate: float, seconds: float, seed: int) -> No
         await reader.readexactly(length)
         idle.append((reader, writer))
 
-    random = np.random.default_rng(seed)
-    times = np.sort(random.uniform(0, seconds, random.poisson(rate * seconds)))
+    times = [one.at_s for one in read_arrivals(rule).draw(np.random.default_rng(seed), 0)]
     begin_s = time.perf_counter()
     tasks = []
     for at_s in times:
@@ -338,28 +339,41 @@ async def send_open_loop(url: str, rate: float, seconds: float, seed: int) -> No
 
 
 def compare_plan(trials: int, seconds: float) -> None:
-    """What the statistics of the server predict beside what they measured, at rising rates."""
-    held = {"p50_s": 0, "p99_s": 0}
-    with tempfile.TemporaryDirectory() as folder:
-        running = Running(rivals()["ours"], Path(folder))
-        try:
-            for trial in range(trials):
-                rate = 100.0 * (1 + trial % 8)
-                asyncio.run(send_open_loop(running.url, rate, seconds, trial))
-                with urllib.request.urlopen(running.url.replace("/infer", "/stats"), timeout=120) as answer:
-                    found = json.load(answer)
-                measured, predicted = found["measured"], found["predicted"]
-                for quantile in held:
-                    interval = predicted[quantile]
-                    held[quantile] += interval["low"] <= measured[quantile] <= interval["high"]
-                print(
-                    f"{rate:5.0f}/s  P50 {1e3 * measured['p50_s']:7.2f} ms, predicted {_shown(predicted['p50_s'])}"
-                    f"   P99 {1e3 * measured['p99_s']:7.2f} ms, predicted {_shown(predicted['p99_s'])}"
-                )
-        finally:
-            running.close()
-    for quantile, count in held.items():
-        print(f"{quantile.removesuffix('_s').upper()}: within its interval in {count} of {trials}")
+    """What the statistics of the server predict beside what they measured: each model alone, at rising rates, steady and in bursts."""
+    held: dict[str, list[bool]] = {"p50_s": [], "p99_s": []}
+    for model in MODELS:
+        target = rivals()["ours"]
+        command = [part.replace(":workload", f":{model}") for part in target.command]
+        path = target.path.replace("workload", model)
+        with tempfile.TemporaryDirectory() as folder:
+            running = Running(target._replace(command=command, path=path), Path(folder))
+            try:
+                for trial in range(trials // len(MODELS)):
+                    rate = 100 * (1 + trial)
+                    rule = f"{'bursts' if trial % 2 else 'poisson'}:{rate}{',8' if trial % 2 else ''}:{seconds:g}s"
+                    asyncio.run(send_open_loop(running.url, rule, trial))
+                    with urllib.request.urlopen(
+                        running.url.replace("/infer", "/stats"), timeout=120
+                    ) as answer:
+                        found = json.load(answer)
+                    _tell_trial(f"{model} {rule}", found["measured"], found["predicted"], held)
+            finally:
+                running.close()
+    for quantile, those in held.items():
+        print(f"{quantile.removesuffix('_s').upper()}: within its interval in {sum(those)} of {len(those)}")
+
+
+def _tell_trial(
+    name: str, measured: dict[str, float], predicted: dict[str, Any], held: dict[str, list[bool]]
+) -> None:
+    said = []
+    for quantile, those in held.items():
+        interval, found = predicted[quantile], measured[quantile]
+        those.append(interval["low"] <= found <= interval["high"])
+        said.append(
+            f"{quantile[:3].upper()} {1e3 * found:7.2f} ms, predicted {_shown(interval)}{'' if those[-1] else ' !'}"
+        )
+    print(f"{name:<32}{'   '.join(said)}", flush=True)
 
 
 def _shown(interval: dict[str, float]) -> str:
@@ -373,7 +387,7 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--trials", type=int, default=16)
+    parser.add_argument("--trials", type=int, default=21)
     parser.add_argument("--only", default=",".join(rivals()))
     parser.add_argument("--part", choices=["rivals", "buckets", "plan"])
     flags = parser.parse_args()

@@ -1,12 +1,15 @@
 """Comparing many ranks: time and peak memory against the number of ranks.
 
-    python benchmarks/trace_ranks.py [--ranks 8,16,32,64] [--megabytes 50] [--workers 2] [--quick]
+    python benchmarks/trace_ranks.py [--ranks 8,16,32,64] [--megabytes 50] [--workers 2] [--hta-python PYTHON] [--quick]
+    python benchmarks/trace_ranks.py --ranks 10,100,1000 --megabytes 0.5    # many small ranks
 
 One synthetic rank of a data-parallel job is written once and compressed; each further rank is the same body behind a head
 of its own, with another rank and a clock that is ahead, so that 64 ranks of 50 MB take some 300 MB of disk, which are
 removed again. Every number of ranks is read in a process of its own: wall time from files to the finished comparison,
 processor time of all processes, which a busy machine disturbs less, the peak memory of the merging process, and that of
-all processes together, sampled. The clocks must come out as they were set.
+all processes together, sampled. The clocks must come out as they were set. The job is then opened again, and no file of it
+may be read. With an interpreter that has HTA (`traceinsight` on PyPI) the same files are read by HTA, with its comparison of
+ranks, as many at a time as it takes.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -24,9 +28,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
-from pyrometer.trace.jobs.merge import read_job
+from pyrometer.trace.jobs.executor import SerialExecutor
+from pyrometer.trace.jobs.kept import Kept
+from pyrometer.trace.jobs.merge import MERGED_CALLS, merge_ranks, read_job, summarise
+from pyrometer.trace.jobs.summary import RankSummary, first_calls
 
 BASE_NS = 1_700_000_000_000_000_000
 AHEAD_NS = 1_234_567
@@ -111,6 +119,37 @@ def write_ranks(folder: Path, num_ranks: int, megabytes: float) -> float:
     return size / 1e6
 
 
+HTA = """
+import json, logging, resource, sys, time
+from hta.trace_analysis import TraceAnalysis
+logging.disable(logging.CRITICAL)
+start, failed = time.perf_counter(), []
+trace = TraceAnalysis(trace_files={int(rank): path for rank, path in json.loads(sys.argv[1]).items()})
+for run in (
+    lambda: trace.get_temporal_breakdown(visualize=False),
+    lambda: trace.get_comm_comp_overlap(visualize=False),
+    lambda: trace.get_potential_stragglers(num_candidates=1),
+):
+    try:
+        run()
+    except Exception as error:
+        failed.append(f"{type(error).__name__}: {error}")
+used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(json.dumps({
+    "wall_s": time.perf_counter() - start, "cpu_s": sum(one.ru_utime + one.ru_stime for one in used),
+    "peak_mb": sum(one.ru_maxrss for one in used) / 1024, "failed": failed,
+}))
+"""
+
+
+class Refusing(SerialExecutor):
+    """Reads no file: all of them must be known."""
+
+    def map_ranks(self, *asked: Any) -> Any:
+        """Never called."""
+        raise AssertionError(f"{len(asked[0])} files are read again")
+
+
 class PeakMemory(threading.Thread):
     """Samples the memory of this process and its children, every 20 ms."""
 
@@ -147,18 +186,65 @@ def measure(folder: Path, num_ranks: int, workers: int) -> dict[str, float]:
     start = time.perf_counter()
     job = read_job([folder / f"rank{rank}.json.gz" for rank in range(num_ranks)], workers=workers)
     taken = time.perf_counter() - start
+    cpu_s = _cpu_s(resource.RUSAGE_SELF) + _cpu_s(resource.RUSAGE_CHILDREN)
     memory.done.set()
     memory.join()
+    start = time.perf_counter()
+    again = read_job([folder / f"rank{rank}.json.gz" for rank in range(num_ranks)], executor=Refusing())
+    again_s = time.perf_counter() - start
+    assert again == job
     assert not job.failures, job.failures[0]
     assert [clock.offset_ns for clock in job.clocks] == [rank * AHEAD_NS for rank in range(num_ranks)]
     return {
         "ranks": num_ranks,
         "wall_s": taken,
-        "cpu_s": _cpu_s(resource.RUSAGE_SELF) + _cpu_s(resource.RUSAGE_CHILDREN),
+        "again_s": again_s,
+        "cpu_s": cpu_s,
         "matched": job.num_matched,
         "merging_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "all_peak_mb": memory.peak_bytes / 1e6,
     }
+
+
+def merge_alone(folder: Path, num_ranks: int) -> str:
+    """Merging so many ranks, each the summary of one file under another number and with another clock."""
+    (one,) = summarise([folder / "rank0.json.gz"], SerialExecutor(), Kept(RankSummary, None))
+    assert isinstance(one, RankSummary)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    start = time.process_time()
+    job = merge_ranks(
+        first_calls(
+            msgspec.structs.replace(
+                one,
+                rank=rank,
+                path=f"rank{rank}",
+                base_ns=one.base_ns + rank * AHEAD_NS,
+                world_size=num_ranks,
+            ),
+            MERGED_CALLS // num_ranks,
+        )
+        for rank in range(num_ranks)
+    )
+    taken = time.process_time() - start
+    assert len(job.ranks) == num_ranks
+    assert [clock.offset_ns for clock in job.clocks] == [rank * AHEAD_NS for rank in range(num_ranks)]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return f"merging {num_ranks:,} ranks, {job.num_matched} collectives of each: CPU {taken:.1f} s, peak {peak:.0f} MB ({before:.0f} MB before)"
+
+
+def hta(python: str, folder: Path, num_ranks: int) -> str:
+    """Seconds per file of HTA, or how it ended."""
+    files = {rank: str(folder / f"rank{rank}.json.gz") for rank in range(num_ranks)}
+    done = subprocess.run(
+        [python, "-c", HTA, json.dumps(files)], capture_output=True, text=True, check=False, timeout=1800
+    )
+    if done.returncode:
+        return (
+            f"HTA on {num_ranks} ranks: {(done.stderr.strip().splitlines() or ['it was killed'])[-1][:150]}"
+        )
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    each = told["wall_s"] / num_ranks
+    return f"HTA on {num_ranks} ranks: {told['wall_s']:.2f} s ({each:.3f} s per file), CPU {told['cpu_s']:.2f} s ({told['cpu_s'] / num_ranks:.3f} per file), peak {told['peak_mb']:.0f} MB, failed: {told['failed']}"
 
 
 def main() -> None:
@@ -168,8 +254,15 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=50)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="2, 4 and 8 ranks of 3 MB")
+    parser.add_argument("--hta-python", help="interpreter of an environment with traceinsight")
+    parser.add_argument(
+        "--merge", help="merge so many copies of one summary, without reading as many files: 1000,10000"
+    )
     parser.add_argument("--one", nargs=2, metavar=("FOLDER", "RANKS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.one and options.merge:
+        print(merge_alone(Path(options.one[0]), int(options.merge)))
+        return
     if options.one:
         print(json.dumps(measure(Path(options.one[0]), int(options.one[1]), options.workers)))
         return
@@ -178,17 +271,23 @@ def main() -> None:
         raw = write_ranks(Path(name), max(counts), 3 if options.quick else options.megabytes)
         print(f"{raw:.1f} MB raw per rank, {options.workers} workers")
         print(
-            f"{'ranks':>6} {'wall s':>8} {'CPU s':>8} {'CPU/rank':>8} {'MB/s':>7} {'matched':>8} {'merge MB':>9} {'all MB':>8}"
+            f"{'ranks':>6} {'wall s':>8} {'CPU s':>8} {'CPU/rank':>8} {'MB/s':>7} {'again s':>8} {'matched':>8} {'merge MB':>9} {'all MB':>8}"
         )
-        for count in counts:
+        for count in options.merge.split(",") if options.merge else ():
+            command = [sys.executable, __file__, "--merge", count, "--one", name, "1"]
+            subprocess.run(command, check=True)
+        for count in () if options.merge else counts:
             command = [sys.executable, __file__, "--workers", str(options.workers), "--one", name, str(count)]
-            told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            kept = {**os.environ, "PYROMETER_CACHE": f"{name}/kept{count}"}
+            told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=kept).stdout
             document = json.loads(told.splitlines()[-1])
             print(
-                f"{count:>6} {document['wall_s']:>8.2f} {document['cpu_s']:>8.2f} {document['cpu_s'] / count:>8.3f} {raw * count / document['wall_s']:>7.1f} "
+                f"{count:>6} {document['wall_s']:>8.2f} {document['cpu_s']:>8.2f} {document['cpu_s'] / count:>8.3f} {raw * count / document['wall_s']:>7.1f} {document['again_s']:>8.2f} "
                 f"{document['matched']:>8} {document['merging_peak_mb']:>9.0f} {document['all_peak_mb']:>8.0f}",
                 flush=True,
             )
+            if options.hta_python:
+                print(hta(options.hta_python, Path(name), count), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import levers
 from pyrometer.tuning.levers.stages import STAGES
 
@@ -35,7 +36,7 @@ def _stages() -> Iterator[str]:
             yield from _section(lever)
 
 
-def _section(lever: Lever) -> Iterator[str]:
+def _section(lever: LeverOf[Any]) -> Iterator[str]:
     yield f"### `{lever.name}`\n"
     kinds = " and ".join(sorted(lever.kinds))
     needs = f" · needs `pyrometer[{lever.extra}]`" if lever.extra else ""

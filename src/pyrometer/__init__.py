@@ -167,7 +167,7 @@ if TYPE_CHECKING:
     from pyrometer.tuning.checkpointing.record import CheckpointPlan as CheckpointPlan
     from pyrometer.tuning.distilling import distil as distil
     from pyrometer.tuning.levers.lever import Lever as Lever
-    from pyrometer.tuning.levers.registry import lever as lever
+    from pyrometer.tuning.levers.lever import lever as lever
     from pyrometer.tuning.loader.tune import tune_loader as tune_loader
     from pyrometer.tuning.loop.loop import TrainingLoop as TrainingLoop
     from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
@@ -249,7 +249,7 @@ _HOMES = {
     "inspect_compile": "pyrometer.compiler.inspection.inspect",
     "largest_batch": "pyrometer.tuning.batching.largest",
     "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
-    "lever": "pyrometer.tuning.levers.registry",
+    "lever": "pyrometer.tuning.levers.lever",
     "lint": "pyrometer.verbs.lint",
     "load_recipe": "pyrometer.tuning.recipe.recipe",
     "load_rule_settings": "pyrometer.rules.settings",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
 from pyrometer.place import Place
 from pyrometer.quantity import Bytes, Seconds
@@ -13,6 +14,9 @@ FixClass = Literal["exact", "tolerance", "semantic"]
 
 Confidence = Literal["high", "medium", "low"]
 """high: measured or certain from the code; medium: inferred; low: a hint to look."""
+
+
+_NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 
 class Cost(Record, frozen=True, kw_only=True):
@@ -98,6 +102,15 @@ class Advice(Record, frozen=True, kw_only=True):
     def saves_s(self) -> Seconds:
         """Of a step; 0 where that is not predicted."""
         return (self.gain and self.gain.saves_s) or 0.0
+
+
+def titled(title: str, **fields: Any) -> Advice:
+    """Advice whose slug is its title.
+
+    >>> titled("compute it with torch.special", fix_class="exact").slug
+    'compute-it-with-torch-special'
+    """
+    return Advice(slug=_NO_SLUG.sub("-", title.lower()).strip("-"), title=title, **fields)
 
 
 def sentence(text: str) -> str:

@@ -1,8 +1,9 @@
-"""Files that are written whole or not at all: beside their place first, then renamed."""
+"""Files that are written whole or not at all, beside their place first, then renamed; their hashes."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,3 +36,18 @@ def replacing(path: Path) -> Iterator[Path]:
         beside.replace(place)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or which files a folder holds, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,11 +1,15 @@
-"""Addresses that servers of ours listen on."""
+"""Addresses that servers of ours listen on, and the token that keeps other machines out."""
 
 from __future__ import annotations
 
+import secrets
 import socket
+from collections.abc import Mapping
 
-from pyrometer.errors import InputError
+from pyrometer.errors import InputError, UsageError
 
+LEAST_TOKEN = 16
+"""Characters of a token that somebody chose."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -16,6 +20,42 @@ def is_loopback(host: str) -> bool:
     (True, True, False)
     """
     return host in LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdigit())
+
+
+def token_from(environ: Mapping[str, str], variable: str) -> str | None:
+    """The token that requests need, where one is set: a flag would show it to everybody on the machine.
+
+    Raises:
+        InputError: it is too short to keep anybody out.
+    """
+    token = environ.get(variable) or None
+    if token is not None and len(token) < LEAST_TOKEN:
+        raise InputError(
+            f"{variable}: got {len(token)} characters; legal are {LEAST_TOKEN} or more, such as those of `openssl rand -hex 32`"
+        )
+    return token
+
+
+def require_token(host: str, token: str | None, variable: str) -> None:
+    """Refuse an address that other machines can reach where no token keeps them out.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if token is None and not is_loopback(host):
+        raise UsageError(
+            f"--host {host}: other machines could connect; set {variable} to a token that clients send, "
+            "such as that of `openssl rand -hex 32`"
+        )
+
+
+def is_token(shown: bytes, token: str) -> bool:
+    """Whether a header `Authorization` brings the token; takes as long for a near miss as for any other.
+
+    >>> is_token(b"Bearer 0123456789abcdef", "0123456789abcdef"), is_token(b"", "0123456789abcdef")
+    (True, False)
+    """
+    return secrets.compare_digest(shown, f"Bearer {token}".encode())
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -226,11 +226,9 @@ class Redactor:
             return self._of_list(value)
         if isinstance(value, dict):
             kept = {self._walked(key): self._of_entry(key, item) for key, item in value.items()}
-            return (
-                value
-                if all(map(_same, kept.values(), value.values())) and kept.keys() == value.keys()
-                else kept
-            )
+            if all(map(_same, kept.values(), value.values())) and kept.keys() == value.keys():
+                return value
+            return kept
         return value
 
     def _of_record(self, record: msgspec.Struct) -> msgspec.Struct:
@@ -259,11 +257,9 @@ class Redactor:
         """A command line, or lines of a file: a private key goes over several."""
         whole = "\n".join(lines)
         if "PRIVATE KEY-----" not in whole:
-            return (
-                self.argv(lines)
-                if any(line.startswith("-") or "=" in line for line in lines)
-                else list(map(self.text, lines))
-            )
+            if any(line.startswith("-") or "=" in line for line in lines):
+                return self.argv(lines)
+            return list(map(self.text, lines))
         kept = _SHAPES.sub(lambda match: STAND_IN + "\n" * match[0].count("\n"), whole)
         return [self.text(line) for line in kept.split("\n")]
 

@@ -34,7 +34,7 @@ import msgspec
 
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds
-from pyrometer.record import Record, doc
+from pyrometer.record import R, Record, doc, from_dict
 
 _PREFIX = "PYROMETER_"
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -76,21 +76,24 @@ class Settings(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse values that no verb could use; runs for every copy as well."""
-        _require(bool(self.store), "store", repr(self.store), "the name of a folder, such as .pyrometer")
-        _require(0 < self.margin < 1, "margin", self.margin, "above 0% and below 100%, such as 2%")
-        _require(
+        require(bool(self.store), "store", repr(self.store), "the name of a folder, such as .pyrometer")
+        require(0 < self.margin < 1, "margin", self.margin, "above 0% and below 100%, such as 2%")
+        require(
             0.5 <= self.confidence < 1,
             "confidence",
             self.confidence,
             "50% or more and below 100%, such as 99%",
         )
-        _require(
-            self.budget_s is None or self.budget_s > 0, "budget", self.budget_s, "above 0 s, such as 20s"
-        )
-        _require(self.seed >= 0, "seed", self.seed, "0 or a positive whole number")
+        require(self.budget_s is None or self.budget_s > 0, "budget", self.budget_s, "above 0 s, such as 20s")
+        require(self.seed >= 0, "seed", self.seed, "0 or a positive whole number")
 
 
-def _require(condition: bool, key: str, value: object, legal: str) -> None:
+def require(condition: bool, key: str, value: object, legal: str) -> None:
+    """Refuse a value.
+
+    Raises:
+        InputError: the condition does not hold; says what is legal.
+    """
     if not condition:
         raise InputError(f"{key}: got {value}; legal is {legal}")
 
@@ -233,30 +236,44 @@ def read_table(file: Path, name: str | None = None) -> dict[str, Any]:
     return table
 
 
-def table_fields(
-    file: Path, name: str, fields: Iterable[str], spelled: Mapping[str, tuple[str, Callable[[str], Any]]]
-) -> dict[str, Any]:
-    """Read a table as the fields of a record; its keys may have hyphens.
+def load_table(
+    kind: type[R],
+    name: str,
+    cwd: Path,
+    given: Mapping[str, Any],
+    *,
+    spelled: Mapping[str, tuple[str, Callable[[str], Any]]],
+    folders: Iterable[str] = (),
+) -> R:
+    """The settings of `[tool.pyrometer.NAME]` of the project in a folder, under those that are given and not None.
 
     Args:
-        file: the `pyproject.toml`.
+        kind: of the settings; keys are its fields, and may have hyphens.
         name: of the table.
-        fields: that are legal.
+        cwd: where the project is looked for.
+        given: what wins over the file.
         spelled: keys that name their field without its unit, with what parses their text.
+        folders: fields that count from the folder of the file.
 
     Raises:
-        InputError: as `read_table`, and for an unknown key.
+        InputError: an unreadable file, an unknown key or a bad value.
     """
-    fields = list(fields)
+    file, fields = find_project(cwd), kind.__struct_fields__
+    unknown = [key for key in given if key not in fields]
+    if unknown:
+        raise InputError(f"{name}: {unknown[0]}: no such setting; legal are {', '.join(fields)}")
     found: dict[str, Any] = {}
-    for key, value in read_table(file, name).items():
+    for key, value in (read_table(file, name) if file is not None else {}).items():
         field, parse = spelled.get(key, (key.replace("-", "_"), None))
         if field not in fields:
             near = difflib.get_close_matches(field, fields, n=1)
             meant = f"did you mean {near[0]}?" if near else f"legal are {', '.join(fields)}"
             raise InputError(f"{file}: [tool.pyrometer.{name}] {key}: no such setting; {meant}")
         found[field] = parse(value) if parse is not None and isinstance(value, str) else value
-    return found
+        if field in folders and found[field] and file is not None:
+            found[field] = str(file.parent / found[field])
+    found |= {key: value for key, value in given.items() if value is not None}
+    return from_dict(kind, msgspec.to_builtins(found))
 
 
 def _refuse_unknown(keys: Iterable[str], file: Path) -> None:

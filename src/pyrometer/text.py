@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -24,6 +25,16 @@ def one_line(text: str, most: int = 60) -> str:
     ('a b', 'abc…')
     """
     return shortened(" ".join(text.split()), most)
+
+
+def listed(values: Sequence[object], most: int = 8) -> str:
+    """Some values, of many the first ones and their number.
+
+    >>> listed([3, 4]), listed([3, 4], most=1)
+    ('3, 4', '3, … (2 in all)')
+    """
+    text = ", ".join(map(str, values[:most]))
+    return text if len(values) <= most else f"{text}, … ({len(values)} in all)"
 
 
 def shown_path(path: str | Path) -> str:

@@ -63,10 +63,10 @@ def verdict_of(
 @kinds
 def test_identical_programs_are_never_told_apart(kind):
     rng = np.random.default_rng(5)
-    outcomes = [verdict_of(kind, 0.0, rng, DecisionRule())[0] for _ in range(600)]
+    outcomes = [verdict_of(kind, 0.0, rng, DecisionRule())[0] for _ in range(300)]
     wrong = sum(o in {"faster", "slower"} for o in outcomes)
-    # One per cent nominal; nine of 600 is three standard errors above the half per cent that the rule achieves.
-    assert wrong <= 9, f"{wrong} of 600"
+    # One per cent nominal; five of 300 is three standard errors above the half per cent that the rule achieves.
+    assert wrong <= 5, f"{wrong} of 300"
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "bimodal"])
@@ -205,11 +205,11 @@ def test_few_blocks_of_noise_are_told_apart_in_less_than_half_a_per_cent(kind):
     rng = np.random.default_rng(8)
     rule = DecisionRule()
     wrong = 0
-    for _ in range(800):
+    for _ in range(400):
         blocks = 3 * blocks_of(kind, 18, 0.0, rng)
         wrong += decide(blocks, rule, rule.looks_left(0)).outcome in {"faster", "slower"}
-    # Two fifths of one per cent nominal; nine is three standard errors above.
-    assert wrong <= 9, f"{wrong} of 800"
+    # Two fifths of one per cent nominal; five is three standard errors above.
+    assert wrong <= 5, f"{wrong} of 400"
 
 
 def test_a_claim_of_a_difference_needs_more_than_one_of_sameness():

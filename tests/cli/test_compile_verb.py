@@ -164,7 +164,8 @@ def test_a_log_tells_the_same_breaks(broken, folder, call):
 
 
 @pytest.mark.slow
-def test_recompilations_name_the_input_and_its_values(folder, call):
+def test_recompilations_name_the_input_and_what_changed_since_an_earlier_report_is_told(broken, folder, call):
+    (folder / "before.json").write_text(json.dumps(broken[1]))
     done = call(
         folder,
         "compile",
@@ -175,12 +176,16 @@ def test_recompilations_name_the_input_and_its_values(folder, call):
         "--no-store",
         "--limit",
         "recompiles=0,graphs=9",
+        "--diff",
+        "before.json",
     )
     document = json.loads(done.stdout)
     assert done.returncode == 1
     (change,) = document["evidence"]["compiled"]["recompiles"][0]["changed_inputs"]
     assert (change["kind"], change["before"], change["after"]) == ("size", ["4"], "6")
     assert len(document["over_budget"]) == 1
+    assert [one["id"] for one in document["diff"]["breaks_removed"]] == ["gb0170"]
+    assert document["diff"]["breaks_added"] == []
 
 
 @pytest.mark.slow
@@ -192,26 +197,6 @@ def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder,
     assert any(line.endswith("work.py:13 in forward") for line in rest)
     assert "y.sum()" not in done.stdout
     assert str(folder) not in done.stdout
-
-
-@pytest.mark.slow
-def test_what_changed_since_an_earlier_report_is_told(broken, folder, call):
-    done, document = broken
-    (folder / "before.json").write_text(json.dumps(document))
-    done = call(
-        folder,
-        "compile",
-        "work.py:varying",
-        "--json",
-        "--budget",
-        "1s",
-        "--no-store",
-        "--diff",
-        "before.json",
-    )
-    diff = json.loads(done.stdout)["diff"]
-    assert [one["id"] for one in diff["breaks_removed"]] == ["gb0170"]
-    assert diff["breaks_added"] == []
 
 
 @pytest.mark.slow

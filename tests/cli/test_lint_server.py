@@ -138,6 +138,7 @@ def test_fixes_are_actions_and_only_exact_ones_are_preferred(edit):
     edit(scene)
 
 
+@pytest.mark.slow
 def test_the_rule_is_explained_where_it_speaks_and_where_it_is_named(edit):
     async def scene(editor: Editor) -> None:
         await editor.open("slow.py", SLOW + "# noqa: PYR201\n")
@@ -150,6 +151,7 @@ def test_the_rule_is_explained_where_it_speaks_and_where_it_is_named(edit):
     edit(scene)
 
 
+@pytest.mark.slow
 def test_settings_of_the_project_and_flags_hold(edit, tmp_path):
     settings = tmp_path / "pyproject.toml"
     settings.write_text('[tool.pyrometer.rules]\nexclude = ["legacy"]\n')

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from representative import standing_for_all
 
 from pyrometer.cli.main import VERBS, Verbs, main
 from pyrometer.cli.pages import page_place
@@ -107,21 +108,20 @@ def test_looking_at_a_place_makes_nothing(project):
     assert sorted(path.name for path in project.iterdir()) == ["empty.html", "model.py"]
 
 
+MADE_BY = {
+    "bench": ["bench", "model.py:small", "--budget", "300ms"],
+    "bench --vs": ["bench", "model.py:small", "--vs", "model.py:small", "--budget", "300ms"],
+    "bench --matrix": ["bench", "model.py:small", "--matrix", "batch=1,2", "--budget", "1s"],
+    "check": ["check", "model.py:small", "--budget", "300ms"],
+    "trace": ["trace", "model.py:small"],
+    "memory": ["memory", "model.py:small", "--leaks", "3"],
+    "compile": ["compile", "model.py:compiled"],
+    "audit": ["audit", "model.py:small", "--budget", "300ms"],
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["bench", "model.py:small", "--budget", "300ms"],
-        ["bench", "model.py:small", "--vs", "model.py:small", "--budget", "300ms"],
-        ["bench", "model.py:small", "--matrix", "batch=1,2", "--budget", "1s"],
-        ["check", "model.py:small", "--budget", "300ms"],
-        ["trace", "model.py:small"],
-        ["memory", "model.py:small", "--leaks", "3"],
-        ["compile", "model.py:compiled"],
-        ["audit", "model.py:small", "--budget", "300ms"],
-    ],
-    ids=["bench", "bench --vs", "bench --matrix", "check", "trace", "memory", "compile", "audit"],
-)
+@pytest.mark.parametrize("argv", standing_for_all(MADE_BY, "bench --vs", "check", "trace", "compile"))
 def test_the_page_of_a_verb_and_that_of_its_stored_run_are_the_same_bytes(project, capsys, monkeypatch, argv):
     monkeypatch.setattr(sys, "argv", ["pyrometer", *argv])
     assert main([*argv, "--store", "runs", "-o", "new/folder/now.html"]) in {0, 3}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import torch
 from compiler_fixtures import fresh_dynamo
 from torch import nn
@@ -27,11 +28,12 @@ def test_a_node_of_a_graph_holds_only_what_is_known_of_it():
     assert json.loads(to_json(GraphNode(name="add", op="call"))) == {"name": "add", "op": "call"}
 
 
-def test_the_report_of_a_small_model_in_training_is_under_a_megabyte():
+@pytest.mark.slow
+def test_the_report_of_a_small_model_in_training_is_under_half_a_megabyte():
     layer = nn.TransformerEncoderLayer(32, 2, 64, dropout=0.0, batch_first=True)
-    model = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     with observe_compile() as seen:
         torch.compile(model, backend="aot_eager")(torch.randn(2, 8, 32)).sum().backward()
     report = seen.report()
-    assert sum(len(graph.nodes) for graph in report.graph_records) > 300
-    assert len(document_json(report)) < 1_000_000
+    assert sum(len(graph.nodes) for graph in report.graph_records) > 150
+    assert len(document_json(report)) < 500_000

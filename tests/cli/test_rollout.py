@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
 from rollouts import counts
 
 from pyrometer.cli.main import main
+from pyrometer.monitor.export import server as pages
 from pyrometer.report.schema import schema_of
 from pyrometer.rollout.ledger import open_ledger
 from pyrometer.rollout.observed import NEW, OLD, Reported
@@ -46,7 +48,7 @@ def test_a_version_that_does_harm_is_taken_back_and_why_is_told(capsys, tmp_path
     assert code == 1
     assert "rolled back" in out.splitlines()[0]
     page = (tmp_path / "page.html").read_text()
-    assert "Course of the tests" not in page  # one look is no course
+    assert ">Course of the tests<" not in page  # one look is no course
     assert "rolled back" in page
 
 
@@ -98,6 +100,24 @@ def test_each_lever_has_its_rollout(capsys):
     assert "perception/compile  compile off → compile on  running at 1 %" in run(capsys, "status")[1]
 
 
+def test_show_opens_a_rollout_like_a_run(capsys, tmp_path):
+    start(capsys)
+    report(counts(1000, 60), counts(99_000, 200))
+    run(capsys, "watch", "perception", "--once")
+
+    def shown(*words):
+        assert main(["show", *words]) == 0
+        return capsys.readouterr().out
+
+    assert "rolled back" in shown("perception").splitlines()[0]
+    assert json.loads(shown("perception", "--json"))["decisions"][-1]["action"] == "roll back"
+    assert "## rolled back" in shown("perception", "--markdown")
+    shown("perception", "-o", "shown.html")
+    assert "rolled back" in (tmp_path / "shown.html").read_text()
+    assert main(["show", "perceptoin"]) == 2
+    assert "'perceptoin': no such run" in capsys.readouterr().err
+
+
 def test_a_plan_from_a_file(capsys, tmp_path):
     (tmp_path / "plan.toml").write_text(
         'old = "v1"\nnew = "v2"\nalpha = 0.01\nmin_samples = 50\nagreement = 0.02\n'
@@ -107,6 +127,25 @@ def test_a_plan_from_a_file(capsys, tmp_path):
     plan = open_ledger(".pyrometer").read("perception").plan
     assert (plan.alpha, plan.min_samples) == (0.01, 50)
     assert [metric.name for metric in plan.metrics] == ["detections", "errors", "latency", "disagreed"]
+
+
+def test_other_machines_are_served_where_a_token_is_set(capsys, monkeypatch):
+    start(capsys)
+    served = []
+
+    class Server(pages.MetricsServer):
+        def __init__(self, address, port, shown, *, token):
+            super().__init__(address, port, shown, token=token)
+            served.append((address, token))
+
+    monkeypatch.setattr(pages, "MetricsServer", Server)
+    monkeypatch.setenv("PYROMETER_ROLLOUT_TOKEN", "0123456789abcdef")
+    code, _, err = run(capsys, "watch", "perception", "--once", "--host", "0.0.0.0", "--port", "0")
+    assert code == 3
+    assert re.search(r"http://127.0.0.1:\d+/verdict", err)
+    assert served == [("0.0.0.0", "0123456789abcdef")]
+    monkeypatch.setenv("PYROMETER_ROLLOUT_TOKEN", "short")
+    assert "got 5 characters" in run(capsys, "watch", "perception", "--once", "--port", "0")[2]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +158,9 @@ def test_a_plan_from_a_file(capsys, tmp_path):
         (("start", "x", "--old", "a", "--new", "b", "--plan", "plan.toml"), "cannot be read as TOML"),
         (("watch", "perceptoin"), "there is none"),
         (("watch", "perception", "--every", "soon"), "is not a duration"),
+        (("watch", "perception", "--host", "0.0.0.0", "--port", "0"), "set PYROMETER_ROLLOUT_TOKEN"),
+        (("watch", "perception", "--host", "127.0.0.1"), "pass --port too"),
+        (("watch", "perception", "--host", "192.0.2.1x", "--port", "0"), "set PYROMETER_ROLLOUT_TOKEN"),
     ],
 )
 def test_bad_words_are_told_in_one_line(capsys, tmp_path, words, said):

@@ -33,6 +33,7 @@ RANK_KEYS = {
 }  # fmt: skip
 BASE_NS = 1_700_000_000_000_000_000
 NUM_STEPS = 4
+NUM_EVENTS = 9 * NUM_STEPS
 
 WORK = """
 import torch
@@ -170,8 +171,11 @@ def ranks(tmp_path: Path) -> list[Path]:
     ]
 
 
-def test_json_holds_what_is_promised(traced: Any, one: Path) -> None:
-    document = traced(one, "--json").document
+def test_json_and_the_page_hold_what_is_promised(traced: Any, one: Path, tmp_path: Path) -> None:
+    document = traced(one, "--json", "-o", tmp_path / "deep" / "page.html").document
+    page = (tmp_path / "deep" / "page.html").read_text(encoding="utf-8")
+    assert "sm80_gemm" in page
+    assert "Where the time goes" in page
     jsonschema.validate(document, schema_of("trace"))
     assert {"evidence", "diagnosis", "diff", "before", "schema_version", "tool_version"} <= set(document)
     assert (document["evidence"]["job"], document["diff"], document["evidence"]["environment"]) == (
@@ -191,12 +195,6 @@ def test_json_holds_what_is_promised(traced: Any, one: Path) -> None:
     assert rank["sync_points"][0]["where"]["line"] == 12
 
 
-def test_all_chapters_are_printed_when_asked_for(traced: Any, one: Path) -> None:
-    brief, full = traced(one).out, traced(one, "--full").out
-    assert len(full.splitlines()) > len(brief.splitlines())
-    assert ("Is the measurement itself sound?" in full, "Reading" in brief) == (True, False)
-
-
 def test_what_to_capture_is_a_setting(traced: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "work.py").write_text(WORK)
     monkeypatch.setenv("PYROMETER_CAPTURE", "stack,colour")
@@ -213,10 +211,15 @@ def test_terminal_gives_the_answer_first(traced: Any, one: Path) -> None:
     assert f"({NUM_STEPS} steps, " in answer
     assert re.match(r"\w+-bound: ", bound)
     assert max(map(len, done.out.splitlines())) <= 100
+    full = traced(one, "--full").out
+    assert len(full.splitlines()) > len(done.out.splitlines())
+    assert ("Is the measurement itself sound?" in full, "Reading" in done.out) == (True, False)
+    assert list(one.parent.iterdir()) == [one], "files leave nothing in a store"
 
 
-def test_several_files_are_a_job(traced: Any, ranks: list[Path]) -> None:
-    document = traced(*ranks, "--json").document
+def test_the_files_of_a_folder_are_a_job(traced: Any, ranks: list[Path], tmp_path: Path) -> None:
+    assert len(ranks) == 4
+    document = traced(tmp_path, "--json").document
     jsonschema.validate(document, schema_of("trace"))
     assert [rank["rank"] for rank in ranks_of(document)] == [0, 1, 2, 3]
     assert document["evidence"]["job"]["world_size"] == 4
@@ -224,10 +227,6 @@ def test_several_files_are_a_job(traced: Any, ranks: list[Path]) -> None:
     assert document["evidence"]["trace_verdict"]["rank"] == 2
     assert document["evidence"]["trace_verdict"]["sentence"].startswith("rank 2 makes the others wait ")
     assert ranks_of(document)[0]["collectives"]
-
-
-def test_a_folder_stands_for_its_files(traced: Any, ranks: list[Path], tmp_path: Path) -> None:
-    assert len(ranks_of(traced(tmp_path, "--json").document)) == len(ranks)
 
 
 def test_one_bad_file_among_several_is_said_and_left_out(
@@ -337,19 +336,6 @@ def test_an_unknown_export_is_refused(traced: Any, one: Path, tmp_path: Path) ->
     assert not (tmp_path / "trace.bmp").exists()
 
 
-def test_a_page_is_written(traced: Any, one: Path, tmp_path: Path) -> None:
-    done = traced(one, "-o", tmp_path / "deep" / "page.html")
-    assert done.code == 0, done.err
-    page = (tmp_path / "deep" / "page.html").read_text(encoding="utf-8")
-    assert "sm80_gemm" in page
-    assert "Where the time goes" in page
-
-
-def test_files_leave_nothing_in_a_store(traced: Any, one: Path, tmp_path: Path) -> None:
-    traced(one)
-    assert not (tmp_path / ".pyrometer").exists()
-
-
 DAMAGE = {
     "cut off": lambda text: text[: len(text) * 2 // 3],
     "a bad escape": lambda text: text.replace('"sm80_gemm"', '"sm80\\qgemm"', 1),
@@ -363,19 +349,23 @@ DAMAGE = {
 def test_damage_is_repaired_and_said_or_refused(
     traced: Any, one: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = ranks_of(traced(one, "--json").document)[0]
     one.write_text(DAMAGE[damage](one.read_text()))
     done = traced(one, "--json")
     assert done.code == 0, done.err
     rank = ranks_of(done.document)[0]
     assert rank["repaired"]
-    assert rank["num_events"] <= whole["num_events"]
+    assert 0 < rank["num_events"] <= NUM_EVENTS
     assert sum(rank["breakdown_ns"].values()) == rank["span_ns"]
-    assert rank["repaired"][0]["message"][:40] in " ".join(traced(one).out.split())
+    assert rank["repaired"][0]["message"]
     monkeypatch.setenv("PYROMETER_STRICT", "yes")
     refused = traced(one)
     assert (refused.code, refused.out) == (2, "")
     assert "one.json" in refused.error
+
+
+def test_damage_is_told_in_the_terminal(traced: Any, one: Path) -> None:
+    one.write_text(DAMAGE["cut off"](one.read_text()))
+    assert read_trace(one).ranks[0].info.repaired[0].message[:40] in " ".join(traced(one).out.split())
 
 
 def png() -> bytes:
@@ -423,9 +413,7 @@ def test_a_trace_without_events_is_no_failure(traced: Any, tmp_path: Path) -> No
     (tmp_path / "bare.json").write_text('{"schemaVersion": 1, "traceEvents": []}')
     done = traced(tmp_path / "bare.json", "--json")
     assert done.code == 0, done.err
-    jsonschema.validate(done.document, schema_of("trace"))
     assert ranks_of(done.document)[0]["span_ns"] == 0
-    assert traced(tmp_path / "bare.json").code == 0
 
 
 @pytest.mark.parametrize(
@@ -464,9 +452,9 @@ def pyrometer(folder: Path, *arguments: str) -> Done:
 
 
 @pytest.mark.slow
-def test_a_capture_is_reported_stored_and_shown_again(tmp_path: Path) -> None:
+def test_a_capture_is_reported_stored_and_shown_again(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "3", "--json", "--export", "kept.json.gz")
+    done = traced("work.py:small", "--steps", "3", "--json", "--export", "kept.json.gz")
     assert done.code == 0, done.err
     document = done.document
     jsonschema.validate(document, schema_of("trace"))
@@ -494,19 +482,21 @@ def shown(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_capture_that_is_not_to_be_stored_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_that_is_not_to_be_stored_is_not(
+    traced: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYROMETER_CAPTURE", "none")
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "1", "--no-store")
+    done = traced("work.py:small", "--steps", "1", "--no-store")
     assert done.code == 0, done.err
     assert not (tmp_path / ".pyrometer").exists()
     assert "Where the time goes" in done.out
     assert "work.py:small:" not in done.out
 
 
-def test_a_factory_that_raises_is_the_users_failure(tmp_path: Path) -> None:
+def test_a_factory_that_raises_is_the_users_failure(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:raises")
+    done = traced("work.py:raises")
     assert done.code == 4
     assert "RuntimeError: no such split" in done.error
 

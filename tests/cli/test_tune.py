@@ -79,7 +79,7 @@ def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(
 
 @pytest.mark.slow
 def test_a_target_that_is_missed_ends_with_1_and_says_what_is_left(call, folder):
-    ended = call(folder, "tune", "model.py:deep", "--latency", "1us", "--json", *QUICK)
+    ended = call(folder, "tune", "model.py:deep", "--latency", "1us", "--json", *QUICK, "--budget", "30s")
     (goal,) = json.loads(ended.stdout)["targets"]
     assert goal["met"] is False
     assert "is the most left" in goal["left"]

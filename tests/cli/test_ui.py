@@ -156,6 +156,7 @@ def work():
 """
 
 
+@pytest.mark.slow
 def test_a_real_measurement_is_seen_from_outside(tmp_path):
     (tmp_path / "model.py").write_text(MODEL)
     command = [
@@ -165,7 +166,7 @@ def test_a_real_measurement_is_seen_from_outside(tmp_path):
         "bench",
         "model.py:work",
         "--budget",
-        "3s",
+        "1s",
         "--store",
         "store",
         "--json",

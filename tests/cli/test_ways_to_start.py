@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from representative import standing_for_all
 
 import pyrometer
 
@@ -28,7 +29,7 @@ def go():
 
 go()
 """
-WAYS = ("module", "text", "script", "elsewhere")
+WAYS = {way: way for way in ("module", "text", "script", "elsewhere")}
 
 
 def command(way: str, folder: Path) -> list[str]:
@@ -45,7 +46,7 @@ def command(way: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", standing_for_all(WAYS, "script", "elsewhere"))
 def test_what_started_it_is_no_line_of_the_program(way: str, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     start = command(way, tmp_path)

@@ -17,6 +17,7 @@ def gpt_workload(load_example):
     return load_example("gpt/workload.py")
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_evaluates_and_saves(run_example, tmp_path):
     arguments = (
         "--steps 16 --batch-size 4 --log-every 4 --eval-every 8 --eval-batches 2 --workers 1 --warmup 5"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -53,6 +54,21 @@ class Repository:
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+
+    def wheel(self, module: str, version: str, text: str) -> str:
+        """A package of one module, which an environment installs without a network; its path, as pip takes it."""
+        info, place = f"{module}-{version}.dist-info", f"wheels/{module}-{version}-py3-none-any.whl"
+        (self.root / "wheels").mkdir(exist_ok=True)
+        with zipfile.ZipFile(self.root / place, "w") as archive:
+            archive.writestr(f"{module}.py", text)
+            archive.writestr(
+                f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {module}\nVersion: {version}\n"
+            )
+            archive.writestr(
+                f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+            archive.writestr(f"{info}/RECORD", "")
+        return f"./{place}"
 
     def commit(self, files: Mapping[str, str], message: str = "change") -> str:
         self.write(files)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.guard.blaming import smallest_failing
-from pyrometer.guard.gate import Revision
-from pyrometer.guard.hunks import apply_hunks, hunks_between
+from pyrometer.guard.blaming import Search, smallest_failing
+from pyrometer.guard.gate import Gate, Revision
+from pyrometer.guard.hunks import apply_hunks, changes_code, hunks_between
 from pyrometer.guard.revisions import worktrees
 
 
@@ -55,6 +55,51 @@ def test_every_part_of_a_change_is_the_base_with_those_hunks(repo):
         apply_hunks(repo.root, base, head, [], tree)
         assert (tree / "a.py").read_text() == old
         assert not (tree / "made.py").exists()
+
+
+def gate(**fields):
+    plain = {"benchmark": "b", "metric": "median_s", "kind": "time", "outcome": "regressed"}
+    return Gate(**{**plain, **fields})
+
+
+def timed(ratio, low, high):
+    return gate(ratio=ratio, ci_low=low, ci_high=high, base=1.0, head=ratio)
+
+
+def counted(base, head):
+    ratio = head / base if base else None
+    plain = {"metric": "copies", "kind": "counter", "ratio": ratio, "ci_low": ratio, "ci_high": ratio}
+    return gate(base=base, head=head, **plain)
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "trial"),
+    [
+        (timed(1.21, 1.15, 1.27), timed(1.20, 1.15, 1.25), "worse"),
+        (timed(1.21, 1.15, 1.27), timed(1.04, 1.02, 1.06), "fine"),  # proved slower, and not the one to blame
+        (timed(1.21, 1.15, 1.27), timed(1.10, 1.02, 1.20), "unknown"),
+        (timed(1.21, 1.15, 1.27), timed(1.10, None, None), "unknown"),  # fewer than two pairs
+        (timed(0.8, 0.75, 0.85), timed(0.82, 0.77, 0.87), "worse"),  # a throughput
+        (counted(0, 3), counted(0, 3), "worse"),
+        (counted(0, 3), counted(0, 1), "fine"),
+        (counted(40, 44), counted(40, 43), "worse"),
+        (counted(40, 44), counted(40, 0), "fine"),
+        (gate(kind="accuracy", base=0.0, head=0.2), gate(kind="accuracy", base=0.0, head=0.0), "fine"),
+    ],
+)
+def test_a_part_is_worse_that_brings_more_than_half_of_the_effect(whole, part, trial):
+    assert Search(None, whole).read(part) == trial
+
+
+def test_hunks_that_change_no_code_are_not_tried(repo):
+    old = "'''Module.'''\nx = 1\n\n\n\n\ndef f():\n    '''F.'''\n    return 2\n\n\n\ny = 3\n"
+    base = repo.commit({"a.py": old, "b.txt": "one\n"})
+    new = old.replace("Module", "The module").replace("x = 1", "x = 1  # one").replace("F.", "Two.")
+    head = repo.commit({"a.py": new.replace("y = 3", "y = 4"), "b.txt": "two\n"})
+    hunks = hunks_between(repo.root, base, head)
+    kept = [hunk.place for hunk in hunks if changes_code(repo.root, base, hunk)]
+    assert len(hunks) == 4
+    assert kept == ["a.py:13", "b.txt:1"]
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
 from pyrometer.guard.gates import counted_gates, self_verdict, timed_gates
 from pyrometer.guard.journal import Journal
 from pyrometer.guard.observed import Counted
-from pyrometer.guard.pairing import pair_up
 from pyrometer.guard.pairs import Figures, Pair, Sample
 from pyrometer.guard.settings import GuardSettings, load_guard_settings
 from pyrometer.place import Place
@@ -145,19 +144,6 @@ def test_base_against_base_that_differs_takes_the_trust_away():
     assert self_verdict(alike, GuardSettings(), 1.0).outcome == "same"
     assert self_verdict(apart, GuardSettings(), 1.0).outcome == "slower"
     assert self_verdict({"b": [sample()]}, GuardSettings(), 1.0) is None
-
-
-def test_a_renamed_benchmark_is_named_with_what_it_may_have_become():
-    both, missed = pair_up(["f.py::perf_old_name"], ["f.py::perf_new_name"], [])
-    assert both == []
-    assert {one.side: one.reason for one in missed}["head"].startswith(
-        "gone from the head; was it renamed to f.py::perf_new_name?"
-    )
-
-
-def test_benchmarks_of_a_file_that_the_head_cannot_read_are_not_gone():
-    broken = Missed(benchmark="f.py", side="head", reason="SyntaxError", failed=True)
-    assert pair_up(["f.py::perf_x"], [], [broken]) == ([], [])
 
 
 def test_a_killed_job_goes_on_from_its_pairs(tmp_path):

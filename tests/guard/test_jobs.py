@@ -32,6 +32,15 @@ class Net(nn.Module):
         return self.b(h)
 """
 
+COMPILED = """
+import torch
+from model import Net
+
+
+def perf_compiled():
+    return torch.compile(Net(), backend="eager"), torch.randn(16, 64)
+"""
+
 PLAIN = """
 def perf_sum():
     sum(range({n}))
@@ -79,6 +88,23 @@ def test_a_copy_that_was_put_in_is_named_with_its_line(repo, tmp_path):
     assert repo.state() == before
 
 
+def test_a_graph_break_is_a_gate_and_compiling_is_no_part_of_a_step(repo):
+    repo.commit({"perf_model.py": COMPILED})
+    repo.git("branch", "before")
+    breaking = CLONING.replace("h = h.clone()", "print('step', end='')")
+    repo.commit({"model.py": breaking})
+    done = guard(repo, "--base", "before", "--json", "--budget", "1ms", "--no-store")
+    gates = {one["metric"]: one for one in report_of(done)["gates"]}
+    assert done.returncode == 1
+    assert (gates["graph_breaks"]["base"], gates["graph_breaks"]["head"]) == (0, 1)
+    assert gates["graph_breaks"]["outcome"] == "regressed"
+    assert gates["graph_breaks"]["why"][0]["place"]["line"] == 14
+    assert gates["recompiles"]["outcome"] == "unchanged"
+    for side in ("base", "head"):
+        assert 0 < gates["compile_s"][side] <= gates["first_call_s"][side]
+        assert gates["median_s"][side] < gates["compile_s"][side] / 10
+
+
 @pytest.mark.measuring
 def test_a_slowdown_is_found_and_explained(repo):
     repo.commit({"perf_model.py": PLAIN.format(n=3000)})
@@ -112,13 +138,32 @@ def test_one_that_raises_on_the_head_never_passes(repo):
 
 def test_without_a_benchmark_in_common_there_is_no_data(repo):
     repo.git("branch", "before")
-    repo.git("mv", "perf_model.py", "perf_other.py")
-    repo.commit({})
+    repo.git("rm", "--quiet", "perf_model.py")
+    repo.commit({"perf_other.py": PLAIN.format(n=10)})
     done = guard(repo, "--base", "before", "--json", "--no-store")
     report = report_of(done)
     assert done.returncode == 2
     assert report["gates"] == []
     assert {one["side"] for one in report["missed"]} == {"base", "head"}
+
+
+def test_a_renamed_benchmark_is_compared_all_the_same(repo):
+    repo.git("branch", "before")
+    repo.git("mv", "perf_model.py", "perf_net.py")
+    text = (repo.root / "perf_net.py").read_text().replace("perf_forward", "perf_inference")
+    repo.commit({"perf_net.py": text, "model.py": CLONING, "perf_a.py": PLAIN.format(n=10)})
+    done = guard(repo, "--base", "before", "--json", "--budget", "1ms", "--no-store", "-k", "forward or sum")
+    report = report_of(done)
+    gates = {one["metric"]: one for one in report["gates"]}
+    assert {one["benchmark"] for one in report["gates"]} == {"perf_net.py::perf_inference"}
+    assert report["renamed"] == {"perf_net.py::perf_inference": "perf_model.py::perf_forward"}
+    assert "perf_net.py::perf_inference: renamed from perf_model.py::perf_forward" in report["notes"]
+    assert [one["benchmark"] for one in report["missed"]] == ["perf_a.py::perf_sum"]
+    assert gates["copies"]["outcome"] == "regressed"
+    assert (
+        gates["max_error"]["outcome"] == "unchanged"
+    )  # its own outputs, although another benchmark comes first
+    assert gates["median_s"]["log_ratios"]
 
 
 def test_benchmarks_are_listed_by_their_names(repo):

@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from pyrometer.report import html
 from pyrometer.report.chinese import _pairs, chinese
-from recorded import CHECKED, checked
+from recorded import CHECKED, checked, page_of
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_what_to_do_first_is_said_in_chinese(program):
 
 @pytest.mark.parametrize("program", CHECKED)
 def test_a_page_begins_with_a_short_sentence(program):
-    page = html.page(checked(program))
+    page = page_of(program)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
     assert heading is not None
     assert 0 < len(heading[1]) <= 60

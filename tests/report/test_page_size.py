@@ -83,6 +83,7 @@ def page(document) -> str:
     return html.page(document)
 
 
+@pytest.mark.slow
 def test_a_page_of_a_large_compilation_is_below_two_megabytes(document, page):
     held, is_packed = document_in(page)
     assert is_packed
@@ -91,6 +92,7 @@ def test_a_page_of_a_large_compilation_is_below_two_megabytes(document, page):
     assert len(page.encode()) < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_a_check_with_a_large_compilation_is_below_two_megabytes(large, documents):
     page = html.page(changed(documents["training"], compiled=large))
     assert len(page.encode()) < MOST_BYTES

@@ -19,6 +19,7 @@ import msgspec
 import pytest
 from document_fixtures import changed, document_of
 from markdown_it import MarkdownIt
+from representative import every
 from rich.console import Console, RenderableType
 
 from pyrometer.record import from_dict, to_dict
@@ -219,7 +220,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceDocument]
 @pytest.fixture(scope="module")
 def checked(documents: dict[str, CheckDocument], traced: dict[str, TraceDocument]) -> CheckDocument:
     """A check of a workload that also traced a few steps."""
-    report = traced["host"].ranks[0]
+    report = traced["host"].reports[0]
     note = "operators are not compared with what this machine can do"
     return changed(documents["steady"], trace=report, trace_verdict=judge(report), notes=[note])
 
@@ -260,7 +261,7 @@ def test_markdown_is_as_stored(traced: dict[str, TraceDocument], name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("width", every(3, [40, 80, 200]))
 def test_no_line_is_wider_than_the_terminal(traced: dict[str, TraceDocument], name: str, width: int) -> None:
     assert max(map(len, shown(view_of(traced[name]), width=width).splitlines())) <= width
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from rollouts import make_plan
 
@@ -13,6 +14,7 @@ from pyrometer.rollout.controller import command, look, start_rollout
 from pyrometer.rollout.ledger import open_ledger
 from pyrometer.rollout.levers import LeverSwitches, lever_plans
 from pyrometer.rollout.observed import NEW, OLD, observed
+from pyrometer.rollout.router import Route
 from pyrometer.rollout.state import obey
 
 
@@ -200,6 +202,26 @@ def test_replicas_run_the_old_version_while_calm_and_count_in_blocks(ledger, clo
     state = ledger.read("perception")
     assert look(ledger, "perception", clock).judged.outcome == "not proved"
     assert state.status == "calm"
+
+
+def test_a_replica_leaves_the_new_version_when_it_is_taken_back_or_the_store_is_away(ledger, clock):
+    start_rollout(ledger, make_plan(assignment="replicas", lease_s=60.0), "me", clock)
+    agent = Agent(ledger, "perception", replica=NEW, clock=clock, wall=clock)
+    command(ledger, "perception", "pause", "me", clock=clock)
+    agent.tick()
+    assert agent.route().arm == "v1"  # calm, also while paused
+    state = ledger.read("perception")
+    running = msgspec.structs.replace(state, status="running", shares=[0.01, 0.01], version=state.version + 1)
+    assert ledger.replace("perception", state.version, running, [])
+    agent.tick()
+    assert agent.route().arm == "v2"
+    clock.now += 61
+    assert agent.route() == Route("v1", None, UNCOUNTED)
+    agent.tick()
+    assert agent.route().arm == "v2"
+    command(ledger, "perception", "abort", "me", clock=clock)
+    agent.tick()
+    assert agent.route().arm == "v1"
 
 
 def test_the_lever_at_fault_is_taken_out_and_the_others_stay(ledger, clock):

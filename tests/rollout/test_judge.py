@@ -177,8 +177,8 @@ def replica_reports(rng, *, calm=80, later=80, replicas=3, slower=1.0, rho=0.9):
     return reports
 
 
-def of_replicas(reports):
-    plan = make_plan(assignment="replicas", metrics=[default_metrics()[1]])
+def of_replicas(reports, **fields):
+    plan = make_plan(assignment="replicas", metrics=[default_metrics()[1]], **fields)
     return judge(plan, observed([0.01, 0.01], reports, keep_reports=True), next_share=0.5)
 
 
@@ -188,6 +188,17 @@ def test_replicas_without_a_calm_period_or_enough_of_them_are_not_proved():
     assert of_replicas(early).outcome == of_replicas(few).outcome == "not proved"
     assert "39 of 40 blocks" in of_replicas(early).reason
     assert "3 of each version" in of_replicas(few).reason
+
+
+def test_replicas_that_say_nothing_for_long_are_not_proved_and_why_is_told():
+    rng = np.random.default_rng(4)
+    noisy = of_replicas(replica_reports(rng, calm=80, later=0, rho=0.9999), most_blocks=80)
+    assert (noisy.outcome, noisy.is_final) == ("not proved", True)
+    assert "80 blocks did not bring it" in noisy.reason
+    close = of_replicas(replica_reports(rng, calm=79, later=80, slower=1.03), most_blocks=80)
+    assert (close.outcome, close.is_final) == ("not proved", True)
+    assert "harm to latency, after 80 blocks of 10 s: take more replicas" in close.reason
+    assert close.tests[0].estimate == pytest.approx(1.03, abs=0.03)
 
 
 def test_replicas_are_compared_with_themselves_while_calm():

@@ -90,16 +90,22 @@ STEPS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+@pytest.mark.parametrize(
+    ("kind", "cases"),
+    [
+        pytest.param("sqlite", STEPS[::3], id="sqlite"),
+        pytest.param("sqlite", STEPS, id="sqlite at every step", marks=pytest.mark.exhaustive),
+        pytest.param("redis", [one for one in STEPS if one[:2] == ("replace", 4)], id="redis"),
+    ],
+)
 def test_a_controller_that_is_killed_at_any_step_loses_no_decision_and_serves_no_wrong_share(
-    kind, tmp_path, request
+    kind, cases, tmp_path, request
 ):
     if kind == "redis":
         import redis
 
         url = request.getfixturevalue("redis_url")
         redis.Redis.from_url(url).flushdb()
-    cases = STEPS if kind == "sqlite" else [one for one in STEPS if one[0] == "replace"]
     for number, (step, at, when) in enumerate(cases):
         location = str(tmp_path / f"store{number}") if kind == "sqlite" else url
         if kind == "redis":

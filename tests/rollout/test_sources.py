@@ -92,13 +92,13 @@ def test_an_address_that_does_not_answer_is_told_in_one_line(ledger, url):
     assert "\n" not in str(caught.value)
 
 
-def ask(port, path, body=None):
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body)
+def ask(port, path, body=None, **headers):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+        return error.code, json.load(error) if error.headers["Content-Type"] == "application/json" else None
 
 
 def test_argo_and_flagger_are_told_the_verdict(ledger):
@@ -117,6 +117,24 @@ def test_argo_and_flagger_are_told_the_verdict(ledger):
         latest["perception"] = look(ledger, "perception", lambda: 2.0)
         assert ask(server.port, "/perception/verdict")[1]["verdict"] == "worse"
         assert (ask(server.port, "/rollback", b"{}")[0], ask(server.port, "/gate", b"{}")[0]) == (200, 403)
+    finally:
+        server.close()
+
+
+def test_a_token_keeps_others_from_the_verdict(ledger):
+    start_rollout(ledger, make_plan(), "me", lambda: 0.0)
+    pages = verdict_pages({"perception": look(ledger, "perception", lambda: 1.0)})
+    token = "0123456789abcdef"
+    server = MetricsServer("0.0.0.0", 0, pages, token=token)
+    try:
+        for headers in ({}, {"Authorization": f"Bearer {token}x"}, {"Authorization": token}):
+            for path in ("/verdict", "/rollback", "/nothing"):
+                assert ask(server.port, path, **headers) == (401, None)
+            assert ask(server.port, "/gate", b"{}", **headers) == (401, None)
+        status, said = ask(server.port, "/verdict", Authorization=f"Bearer {token}")
+        assert (status, said["verdict"]) == (200, "undecided")
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=10) as answer:
+            assert answer.status == 200  # probes have none
     finally:
         server.close()
 

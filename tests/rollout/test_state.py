@@ -148,6 +148,32 @@ def test_replicas_begin_with_a_calm_period_and_go_on_unproved_only_by_hand():
     assert decision.reason == "approved by hand and not proved: it is not proved"
 
 
+def forever(reason="blocks go with each other"):
+    return Judgement(outcome="not proved", reason=reason, is_final=True)
+
+
+def test_replicas_that_nothing_proves_wait_for_somebody_and_are_told_once():
+    state = begun(assignment="replicas", min_s=10.0)
+    state, (decision,) = step(state, forever(), 1020.0)
+    assert (state.status, state.is_calm, decision.action) == ("waiting", True, "wait")
+    assert decision.reason.startswith("blocks go with each other; this stage is left only after approval")
+    assert step(state, forever(), 1030.0)[1] == []
+    state, _ = obey(state, "approve", 1031.0, "me")
+    state, (decision,) = step(state, forever(), 1040.0)
+    assert (state.status, state.is_calm, state.share) == ("running", False, 0.01)
+    assert decision.reason.startswith("approved by hand and not proved: blocks go with each other")
+    state, (decision,) = step(state, forever("harm to latency"), 1060.0)
+    assert (state.status, decision.action) == ("waiting", "wait")
+    assert step(state, says("safe"), 1070.0)[0].share == 0.05  # evidence may come after all
+    assert step(state, says("worse"), 1070.0)[0].status == "rolled back"
+
+
+def test_a_pause_of_the_calm_period_stays_calm():
+    state, _ = obey(begun(assignment="replicas"), "pause", 1001.0, "me")
+    assert state.is_calm
+    assert obey(state, "approve", 1002.0, "me")[0].status == "calm"
+
+
 def test_a_version_that_failed_too_often_is_in_quarantine():
     state = begun(max_failures=2)
     for attempt in (2, 3):

@@ -14,8 +14,8 @@ import pytest
 
 from pyrometer.errors import InputError, UsageError
 from pyrometer.rules.audit.audit import GROUPS
-from pyrometer.rules.registry import declare, find_rule, needs_in_text, rules, rules_for, select
-from pyrometer.rules.rule import HEADINGS, Rule
+from pyrometer.rules.registry import find_rule, needs_in_text, rules, rules_for, select
+from pyrometer.rules.rule import HEADINGS, Rule, declare
 from pyrometer.rules.settings import RuleSettings
 
 TESTS = Path(__file__).parent

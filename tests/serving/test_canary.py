@@ -1,20 +1,27 @@
-"""A server in a rollout: batches are counted under the share that they were drawn by."""
+"""A server in a rollout: batches are counted under the share that they were drawn by, and what a shadow says is compared."""
 
 from __future__ import annotations
 
+import math
 import random
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from rollouts import make_plan
 
 from pyrometer.errors import InputError
 from pyrometer.rollout.agent import Agent
-from pyrometer.rollout.controller import start_rollout
+from pyrometer.rollout.controller import look, start_rollout
 from pyrometer.rollout.ledger import open_ledger
 from pyrometer.rollout.observed import observed
-from pyrometer.serving.running.batcher import Bucket, Served
-from pyrometer.serving.running.canary import Canary
+from pyrometer.rollout.plan import default_metrics
+from pyrometer.serving.running.batcher import Bucket
+from pyrometer.serving.running.canary import Canary, ShadowCanary
+from pyrometer.serving.running.program import Rows, Served
+from pyrometer.serving.running.shadow import Compared, compare
+from pyrometer.serving.running.signature import TensorSpec
 
 
 class Observer:
@@ -23,6 +30,9 @@ class Observer:
 
     def batch_ended(self, _ended, _num_waiting):
         self.batches += 1
+
+    def shadowed(self, compared):
+        self.compared = compared
 
 
 @pytest.fixture
@@ -63,3 +73,103 @@ def test_batches_are_drawn_and_counted_and_those_of_a_named_version_are_not(ledg
 def test_a_rollout_of_other_versions_is_refused_with_what_to_do(ledger):
     with pytest.raises(InputError, match="start it with --old a --new b"):
         Canary(Agent(ledger, "perception"), Observer(), ["a", "b"])
+
+
+def shadowing(tmp_path, **fields):
+    found = open_ledger(tmp_path / "shadows")
+    fields = {"stages": [0.5, 1.0], "control": "1b", "metrics": default_metrics(agreement=0.01), **fields}
+    start_rollout(found, make_plan(old="1", new="2", **fields), "me")
+    agent = Agent(found, "perception", shadow=True, rng=random.Random(1))
+    return (
+        found,
+        agent,
+        ShadowCanary(agent, Observer(), ["1", "2", *[fields["control"]][: bool(fields["control"])]]),
+    )
+
+
+def test_what_a_shadow_says_is_counted_beside_what_a_control_says(tmp_path):
+    ledger, agent, canary = shadowing(tmp_path)
+    drawn = {"1b": 0, "2": 0}
+    for _ in range(200):
+        assert canary.choose() == "1"
+        canary.batch_ended(ended(), 0)
+        shadow = canary.choose_shadow()
+        drawn[shadow] += 1
+        differs = shadow == "2" and drawn["2"] % 2
+        canary.shadowed(Compared(version=shadow, took_s=0.01, num=4, num_differ=int(differs)))
+    agent.tick()
+    (epoch,) = observed([0.5], ledger.reports("perception", 1), keep_reports=False).epochs
+    assert (epoch.new.num, epoch.old.num) == (drawn["2"], drawn["1b"])
+    assert epoch.new.num_of("compared") == drawn["2"]
+    assert epoch.new.num_of("disagreed") == (drawn["2"] + 1) // 2
+    assert epoch.old.num_of("disagreed") == 0
+    assert sum(epoch.new.buckets("latency").values()) == drawn["2"]
+
+
+def test_what_a_shadow_disagrees_in_takes_the_version_back(tmp_path):
+    ledger, agent, canary = shadowing(tmp_path)
+    for number in range(400):
+        canary.batch_ended(ended(), 0)
+        shadow = canary.choose_shadow()
+        differs = shadow == "2" and number % 10 == 0
+        canary.shadowed(Compared(version=shadow, took_s=0.01, num=1, num_differ=int(differs)))
+    agent.tick()
+    looked = look(ledger, "perception")
+    assert looked.state.status == "rolled back"
+    assert looked.decisions[0].reason.startswith("disagreed")
+
+
+def test_a_batch_that_no_shadow_computed_counts_for_the_old_version_without_a_latency(tmp_path):
+    metrics = [metric for metric in default_metrics(agreement=0.01) if metric.name != "latency"]
+    ledger, agent, canary = shadowing(tmp_path, control="", metrics=metrics)
+    for _ in range(50):
+        canary.batch_ended(ended(), 0)
+        if canary.choose_shadow() is not None:
+            canary.shadowed(Compared(version="2", took_s=0.01, failure="ValueError: no", num=0))
+    agent.tick()
+    (epoch,) = observed([0.5], ledger.reports("perception", 1), keep_reports=False).epochs
+    assert epoch.new.num + epoch.old.num == 50
+    assert epoch.new.num_of("errors") == epoch.new.num > 10
+    assert epoch.old.num_of("errors") == epoch.new.num_of("compared") == 0
+    assert not epoch.new.values
+    assert not epoch.old.values
+
+
+def test_a_shadow_without_a_control_tests_no_latency(tmp_path):
+    with pytest.raises(InputError, match=r"tests latency.*--control NAME"):
+        shadowing(tmp_path, control="")
+
+
+def says(*outputs):
+    """A program that answers with these, one request each."""
+    spec = TensorSpec("y", torch.float32, (-1, 2))
+    return SimpleNamespace(
+        version="2",
+        signature=SimpleNamespace(outputs=(spec,)),
+        run=lambda _requests, _sizes: [[np.array([one], np.float32)] for one in outputs],
+    )
+
+
+def served(*values, failure=None):
+    return Served([np.array([values], np.float32)] if values else [], failure, "1", [])
+
+
+def test_answers_agree_within_the_gate_of_numerics_and_requests_that_failed_are_not_compared():
+    requests = [Rows([], 1)] * 4
+    shadow = says([1.0, 2.01], [1.0, 2.2], [math.nan, 1.0], [1.0, 1.0])
+    theirs = [served(1.0, 2.0), served(1.0, 2.0), served(1.0, 1.0), served(failure="ValueError: a bad row")]
+    found = compare(shadow, requests, (), theirs, 0.03)
+    assert (found.num, found.num_differ, found.failure) == (3, 2, None)
+    assert found.error == math.inf
+    assert found.has_nonfinite
+
+
+def test_a_shadow_that_fails_where_the_other_answers_is_told():
+    def fails(_requests, _sizes):
+        raise ValueError("no weights")
+
+    shadow = says()
+    shadow.run = fails
+    found = compare(shadow, [Rows([], 1)], (), [served(1.0, 2.0)], 0.03)
+    assert "no weights" in found.failure
+    assert (found.num, found.error) == (0, None)

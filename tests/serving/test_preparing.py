@@ -8,9 +8,10 @@ from torch import nn
 
 from pyrometer.errors import InputError
 from pyrometer.hardware.environment import read_environment
+from pyrometer.listening import token_from
 from pyrometer.serving.running.program import Rows
 from pyrometer.serving.running.worker import Worker
-from pyrometer.serving.settings import ServeSettings, load_serve_settings, token_from
+from pyrometer.serving.settings import TOKEN, ServeSettings, load_serve_settings
 from pyrometer.serving.starting.preparing import Preparing, row_edges
 from pyrometer.serving.starting.source import Source, source_of
 from pyrometer.tuning.levers.choice import LeverChoice
@@ -209,7 +210,7 @@ def test_settings_come_from_the_project(tmp_path):
 
 
 def test_a_short_token_keeps_nobody_out():
-    assert token_from({}) is None
-    assert token_from({"PYROMETER_SERVE_TOKEN": "x" * 16}) == "x" * 16
+    assert token_from({}, TOKEN) is None
+    assert token_from({"PYROMETER_SERVE_TOKEN": "x" * 16}, TOKEN) == "x" * 16
     with pytest.raises(InputError, match="16 or more"):
-        token_from({"PYROMETER_SERVE_TOKEN": "short"})
+        token_from({"PYROMETER_SERVE_TOKEN": "short"}, TOKEN)

@@ -1,8 +1,10 @@
 """`pyrometer serve` as a process: its screen, signals, a new version under load, and a kill."""
 
 import json
+import re
 import signal
 import subprocess
+import sys
 import time
 
 import httpx
@@ -86,6 +88,32 @@ def test_a_shadow_is_compared_and_never_answers(tmp_path):
     with process(tmp_path, "--shadow", "next.py:workload") as (_, url, _):
         assert {answer.json()["model_version"] for answer in answers(url, 50)} == {"1"}
         end = time.monotonic() + 60
-        while "pyrometer_serve_shadow_error_count" not in httpx.get(f"{url}/metrics", timeout=60).text:
+        while not re.search('pyrometer_serve_shadow_answers_total{.*outcome="differs"', metrics_of(url)):
             assert time.monotonic() < end, "no batch was compared"
             time.sleep(0.1)
+
+
+def metrics_of(url):
+    return httpx.get(f"{url}/metrics", timeout=60).text
+
+
+def rollout(folder, *arguments):
+    command = [sys.executable, "-m", "pyrometer", "rollout", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_shadow_that_says_something_else_is_taken_back_before_it_ever_answers(tmp_path):
+    (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
+    (tmp_path / "plan.toml").write_text("agreement = 0.01\n")
+    flags = ("--old", "1", "--new", "2", "--control", "1b", "--stages", "50%,100%", "--plan", "plan.toml")
+    started = rollout(tmp_path, "start", "perception", *flags)
+    assert started.returncode == 0, started.stderr
+    with process(tmp_path, "--shadow", "next.py:workload", "--rollout", "perception") as (_, url, lines):
+        assert any("computes beside, unseen, the share of rollout perception" in line for line in lines)
+        with Load(url) as load:
+            end = time.monotonic() + 120
+            while (watched := rollout(tmp_path, "watch", "perception", "--once")).returncode != 1:
+                assert time.monotonic() < end, watched.stderr
+        assert {answer.json()["model_version"] for answer in load.answers} == {"1"}
+    assert "roll back" in watched.stdout
+    assert "disagreed" in watched.stdout

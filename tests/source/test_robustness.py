@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from representative import standing_for_all
 
 from pyrometer.errors import InputError
 from pyrometer.source.module import Module
@@ -204,7 +205,18 @@ def test_generated_programs_are_answered(body):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["", "site-packages/torch", "site-packages/numpy", "site-packages/scipy"])
+@pytest.mark.parametrize(
+    "package",
+    standing_for_all(
+        {
+            "stdlib": "",
+            "torch": "site-packages/torch",
+            "numpy": "site-packages/numpy",
+            "scipy": "site-packages/scipy",
+        },
+        "torch",
+    ),
+)
 def test_installed_files_are_answered(package):
     folder = (
         Path(sysconfig.get_path("stdlib"))

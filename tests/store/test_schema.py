@@ -18,8 +18,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from pyrometer.errors import StoreError
 from pyrometer.record import to_dict
 from pyrometer.store import schema
+from pyrometer.store.rows import digest_of
 from pyrometer.store.sqlite import sqlite_engine
-from pyrometer.store.store import Store, _digest
+from pyrometer.store.store import Store
 
 # The tables as the first version wrote them.
 VERSION_1 = """
@@ -164,7 +165,7 @@ def test_runs_of_before_are_numbered_by_their_dates_and_keep_their_digests(store
     connection = sqlite3.connect(store.folder / "runs.db")
     for run in saved:
         plain = {name: value for name, value in to_dict(run).items() if name not in {"artifacts", "number"}}
-        connection.execute("UPDATE runs SET sha256 = ? WHERE id = ?", (_digest(plain), run.id))
+        connection.execute("UPDATE runs SET sha256 = ? WHERE id = ?", (digest_of(plain), run.id))
     connection.executescript(
         "DROP INDEX runs_by_number; ALTER TABLE runs DROP COLUMN number; DROP TABLE rollouts; DROP TABLE rollout_decisions;"
         "DROP TABLE rollout_counts; UPDATE alembic_version SET version_num = '0003'"

@@ -49,7 +49,11 @@ def changed(document: D, **fields: Any) -> D:
     evidence = _with(document.evidence, fields)
     meant = {name: value for name, value in fields.items() if name != "notes"}  # what could not be observed
     diagnosis = _with(document.diagnosis, {**meant, "target": evidence.target})
-    own = {name: value for name, value in fields.items() if name in document.__struct_fields__}
+    own = {
+        name: value
+        for name, value in fields.items()
+        if name in document.__struct_fields__ and name != "ranks"
+    }  # reports on ranks are part of the evidence
     unknown = fields.keys() - {*own, *Evidence.__struct_fields__, *Diagnosis.__struct_fields__}
     assert not unknown, f"no document of this kind has {unknown}"
     return msgspec.structs.replace(document, **{"evidence": evidence, "diagnosis": diagnosis, **own})

@@ -1,11 +1,15 @@
 """A model to serve whose inputs say what it does: it raises, hangs, waits or loses rows; and requests for it."""
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import torch
 from torch import nn
 
 WIDTH = 4
+PATH = "/v2/models/moody/infer"
 RAISES, HANGS, LOSES_ROWS, WAITS = 1e4, 2e4, 3e4, 4e4
 
 
@@ -45,5 +49,18 @@ def row(first, *rest):
     return [first, *rest, *[1.0] * (WIDTH - 1 - len(rest))]
 
 
-def infer(client, *rows, path="/v2/models/moody/infer", **more):
+def infer(client, *rows, path=PATH, **more):
     return client.post(path, json=body_of(rows, **more))
+
+
+def beside(url, *rows, **more):
+    """A request in a thread of its own."""
+    pool = ThreadPoolExecutor(1)
+    return pool.submit(lambda: httpx.post(url + PATH, json=body_of(rows, **more), timeout=60))
+
+
+def until(condition, what):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.005)

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.record import Record, doc, from_json
+from pyrometer.report import html
 from pyrometer.report.documents import CheckDocument
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import explain
@@ -76,3 +77,9 @@ def checked(program: str, variant: str = "workload") -> CheckDocument:
     """What a check says of a program."""
     evidence = evidence_of(program, variant)
     return CheckDocument(evidence=evidence, diagnosis=explain(evidence, (FILES[program],)))
+
+
+@cache
+def page_of(program: str) -> str:
+    """The page of that check."""
+    return html.page(checked(program))

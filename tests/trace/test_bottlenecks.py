@@ -8,22 +8,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
 from document_fixtures import document_of
 
-torch = pytest.importorskip("torch")
-
-from pyrometer.evidence.evidence import Evidence  # noqa: E402
-from pyrometer.report.documents import TraceDocument  # noqa: E402
-from pyrometer.report.facts import trace as of_rank  # noqa: E402
-from pyrometer.report.facts import trace_document  # noqa: E402
-from pyrometer.rules.explain import explain  # noqa: E402
-from pyrometer.rules.finding import Finding  # noqa: E402
-from pyrometer.trace.capture.record import CaptureOptions  # noqa: E402
-from pyrometer.trace.capture.workload import record_trace  # noqa: E402
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank  # noqa: E402
-from pyrometer.trace.reporting.verdict import TraceVerdict, judge  # noqa: E402
-from pyrometer.workload.loading import load_workload  # noqa: E402
-from pyrometer.workload.target import parse_target  # noqa: E402
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.report.documents import TraceDocument
+from pyrometer.report.facts import trace as of_rank
+from pyrometer.report.facts import trace_document
+from pyrometer.rules.explain import explain
+from pyrometer.rules.finding import Finding
+from pyrometer.trace.capture.record import CaptureOptions
+from pyrometer.trace.capture.workload import record_trace
+from pyrometer.trace.reporting.rank_report import RankReport, report_rank
+from pyrometer.trace.reporting.verdict import TraceVerdict, judge
+from pyrometer.workload.loading import load_workload
+from pyrometer.workload.target import parse_target
 
 pytestmark = pytest.mark.measuring  # which finding is first rests on shares of time
 

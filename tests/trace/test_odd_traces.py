@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from document_fixtures import document_of
+from representative import standing_for_all
 
 from pyrometer.cli.main import main
 from pyrometer.errors import InputError
@@ -129,7 +130,13 @@ ODD: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("events", ODD.values(), ids=ODD)
+@pytest.mark.parametrize(
+    "events",
+    standing_for_all(
+        ODD, "nothing", "only a kernel", "only memory", "no names", "escapes in names", "text for times",
+        "arguments of no use", "far beyond 64 bits", "begin and end",
+    ),
+)  # fmt: skip
 def test_every_odd_trace_is_answered_in_all_views(traced: Any, tmp_path: Path, events: list[Any]) -> None:
     path = write(tmp_path / "odd.json", events)
     done = traced(path, "--json")
@@ -141,12 +148,26 @@ def test_every_odd_trace_is_answered_in_all_views(traced: Any, tmp_path: Path, e
     assert (tmp_path / "odd.html").stat().st_size
 
 
-@pytest.mark.parametrize("kind", [".json", ".parquet", ".csv", ".folded", ".speedscope.json"])
+EXPORTS = {
+    f"{what} as {kind}": (ODD[what], kind)
+    for what in ("nothing", "only a step", "no names", "escapes in names", "far beyond 64 bits")
+    for kind in (".json", ".parquet", ".csv", ".folded", ".speedscope.json")
+}
+
+
 @pytest.mark.parametrize(
-    "what", ["nothing", "only a step", "no names", "escapes in names", "far beyond 64 bits"]
+    "export",
+    standing_for_all(
+        EXPORTS,
+        *(name for name in EXPORTS if name.startswith("escapes")),
+        "nothing as .parquet",
+        "no names as .folded",
+        "far beyond 64 bits as .json",
+    ),
 )
-def test_every_odd_trace_can_be_exported(traced: Any, tmp_path: Path, what: str, kind: str) -> None:
-    path = write(tmp_path / "odd.json", ODD[what])
+def test_every_odd_trace_can_be_exported(traced: Any, tmp_path: Path, export: tuple[list[Any], str]) -> None:
+    events, kind = export
+    path = write(tmp_path / "odd.json", events)
     assert traced(path, "--export", f"out{kind}").code == 0
     if kind.endswith(".json"):
         json.loads((tmp_path / f"out{kind}").read_text())

@@ -6,6 +6,7 @@ import random
 from typing import Any, Literal, NamedTuple
 
 import pytest
+from representative import every
 
 from pyrometer.trace.analysis.bounds import HELPS, bounds
 
@@ -118,7 +119,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("told", ["records", "calls", "nothing"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every(2, PROGRAMS))
 def test_communication_is_worth_what_the_run_without_it_is_shorter(
     builder: Any, name: str, told: Told
 ) -> None:

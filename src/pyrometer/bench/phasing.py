@@ -10,8 +10,9 @@ import numpy as np
 
 from pyrometer.bench.clock import Clock
 from pyrometer.bench.measurement import PhaseTime
-from pyrometer.bench.sampling import paused_gc, step_failure
+from pyrometer.bench.sampling import step_failure
 from pyrometer.errors import PyrometerError
+from pyrometer.garbage import uncollected
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Session
 
@@ -31,7 +32,7 @@ def time_phases(session: Session, clock: Clock, budget_s: Seconds, order: tuple[
     while len(rows) < 3 or (clock.host_ns() < deadline_ns and len(rows) < 200):
         marks: list[tuple[str, Any]] = [("", clock.mark())]
         try:
-            with paused_gc():
+            with uncollected():
                 session.phased_step(lambda phase, marks=marks: marks.append((phase, clock.mark())))  # type: ignore[misc]
             marks.append((REST, clock.mark()))
             clock.synchronize()

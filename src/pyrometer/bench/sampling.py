@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.bench.clock import Clock
 from pyrometer.errors import PyrometerError, UserProgramError
+from pyrometer.garbage import uncollected
 from pyrometer.quantity import Seconds
 from pyrometer.workload.failure import described
 from pyrometer.workload.workload import Session
@@ -22,18 +20,6 @@ BLOCK_S = 0.02
 MAX_BLOCK = 500
 MAX_TIMER_SHARE = 0.01
 MAX_STEPS_PER_SAMPLE = 1000
-
-
-@contextlib.contextmanager
-def paused_gc() -> Iterator[None]:
-    """No garbage collection inside a timed block, so that no single sample pays for it."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @dataclass
@@ -125,7 +111,7 @@ class StepTimer:
         self._session.activate()
         cpu_start = self._clock.cpu_ns()
         try:
-            with paused_gc():
+            with uncollected():
                 output = loop(num_samples, marks)
             self._clock.synchronize()
         except PyrometerError:

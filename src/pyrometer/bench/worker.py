@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 import torch
@@ -58,6 +58,16 @@ def boot(function: str) -> str:
     """
     module, _, name = function.partition(":")
     return f"import sys; sys.path[:] = [p for p in sys.path if p]; from {module} import {name}; {name}()"
+
+
+class Asked(Protocol):
+    """What is held open elsewhere and answers requests."""
+
+    def ask(self, request: Record, kind: type[A], *, timeout_s: Seconds) -> A:
+        """Send a request and wait for the answer."""
+
+    def close(self) -> None:
+        """End it."""
 
 
 class Worker:
@@ -202,7 +212,7 @@ class WorkerSide(Side):
     What is compared was compiled and allocated apart from the other side: neither its caches nor its settings can reach it.
     """
 
-    def __init__(self, child: Worker, clock: str, name: str, timeout_s: Seconds, which: str = "") -> None:
+    def __init__(self, child: Asked, clock: str, name: str, timeout_s: Seconds, which: str = "") -> None:
         super().__init__(name, _NoSession(), _RemoteClock(clock))  # type: ignore[arg-type]
         self._worker = child
         self._timeout_s = timeout_s

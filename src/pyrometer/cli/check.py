@@ -9,7 +9,6 @@ import msgspec
 
 from pyrometer.cli.explaining import explainer
 from pyrometer.cli.failing import fail_on_option, failing
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.observe import (
     exit_code_of_target,
@@ -24,6 +23,7 @@ from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import UsageError
+from pyrometer.garbage import uncollected
 
 FALLBACK_REPORT = "pyrometer-report.html"
 

@@ -59,12 +59,12 @@ def write_file(file: Path, content: bytes, *, force: bool) -> None:
         ) from error
 
 
-def to_json(_store: Store, run: Run) -> bytes:
+def to_json(run: Run) -> bytes:
     """The document of a run, as its verb printed it with `--json`."""
     return document_json(run.document)
 
 
-def to_markdown(_store: Store, run: Run) -> bytes:
+def to_markdown(run: Run) -> bytes:
     """A run as Markdown."""
     from pyrometer.report.markdown import render_document
 
@@ -76,4 +76,8 @@ def to_html(store: Store, run: Run) -> bytes:
     return stored_page(store, run).encode("utf-8", "replace")
 
 
-FORMATS: dict[str, Callable[[Store, Run], bytes]] = {".json": to_json, ".md": to_markdown, ".html": to_html}
+FORMATS: dict[str, Callable[[Store, Run], bytes]] = {
+    ".json": lambda _, run: to_json(run),
+    ".md": lambda _, run: to_markdown(run),
+    ".html": to_html,
+}

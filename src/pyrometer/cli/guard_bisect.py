@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.printing import print_document
+from pyrometer.garbage import uncollected
 
 
 @click.command()

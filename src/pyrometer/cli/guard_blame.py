@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode
+from pyrometer.garbage import uncollected
 
 
 @click.command()

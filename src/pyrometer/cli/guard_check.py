@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import INTERRUPTED, finishing
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
@@ -20,6 +19,7 @@ from pyrometer.cli.printing import document_json, full_option, print_document, p
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import ExitCode, InputError
+from pyrometer.garbage import uncollected
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:

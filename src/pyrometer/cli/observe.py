@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyrometer.cli.bench import exit_code_of
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode
+from pyrometer.garbage import uncollected
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from pyrometer.cli.saving import store_place
-from pyrometer.errors import ExitCode, InputError
+from pyrometer.errors import ExitCode, InputError, UsageError
 from pyrometer.settings import parse_duration
 
 if TYPE_CHECKING:
     from pyrometer.rollout.controller import Look
     from pyrometer.rollout.ledger import Ledger
+
+TOKEN = "PYROMETER_ROLLOUT_TOKEN"  # noqa: S105 - the name of the variable
 
 
 @click.command(name="watch")
@@ -25,8 +28,9 @@ if TYPE_CHECKING:
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Serve /verdict, /gate and /rollback on 127.0.0.1; 0 takes a free port.",
+    help="Serve /verdict, /gate and /rollback; 0 takes a free port.",
 )
+@click.option("--host", help="Address of --port; another than loopback needs a token.  [default: 127.0.0.1]")
 @click.option(
     "--prometheus",
     "urls",
@@ -36,7 +40,14 @@ if TYPE_CHECKING:
 )
 @store_place
 def command(
-    *, name: str, every: str, once: bool, port: int | None, urls: tuple[str, ...], store_location: str
+    *,
+    name: str,
+    every: str,
+    once: bool,
+    port: int | None,
+    host: str | None,
+    urls: tuple[str, ...],
+    store_location: str,
 ) -> int:
     """Judge what processes count, and move the rollout NAME, with all its levers, until it has ended.
 
@@ -46,6 +57,8 @@ def command(
     from pyrometer.rollout.controller import watch
     from pyrometer.rollout.ledger import open_ledger
 
+    if host is not None and port is None:
+        raise UsageError(f"--host {host}: is where verdicts are served; pass --port too")
     ledger, stop = open_ledger(store_location, create=False), threading.Event()
     names = _names(ledger, name)
     latest: dict[str, Look] = {}
@@ -59,7 +72,7 @@ def command(
 
     with ExitStack() as serving:
         if port is not None:
-            _serve(serving, ledger, names, latest, port)
+            _serve(serving, ledger, names, latest, (host or "127.0.0.1", port))
         seen = watch(
             ledger,
             names,
@@ -98,17 +111,25 @@ def _counting(ledger: Ledger, urls: tuple[str, ...]) -> Callable[[Look], None]:
     return count
 
 
-def _serve(serving: ExitStack, ledger: Ledger, names: list[str], latest: dict[str, Look], port: int) -> None:
+def _serve(
+    serving: ExitStack, ledger: Ledger, names: list[str], latest: dict[str, Look], address: tuple[str, int]
+) -> None:
+    from pyrometer.listening import require_token, token_from
     from pyrometer.monitor.export.server import MetricsServer
     from pyrometer.rollout.controller import Look, judge_now, require
     from pyrometer.rollout.verdicts import verdict_pages
 
+    host, port = address
+    token = token_from(os.environ, TOKEN)
+    require_token(host, token, TOKEN)
     for name in names:
         state = require(ledger, name)
         latest[name] = Look(state, judge_now(ledger, state)[0], [])
     try:
-        server = MetricsServer("127.0.0.1", port, verdict_pages(latest))
+        server = MetricsServer(host, port, verdict_pages(latest), token=token)
     except OSError as error:
-        raise InputError(f"--port {port}: {error.strerror}; take another one, or 0 for a free one") from error
+        raise InputError(
+            f"{host}:{port}: {error.strerror}; pass an address of this machine and another --port, or 0 for a free one"
+        ) from error
     serving.callback(server.close)
-    click.echo(f"http://127.0.0.1:{server.port}/verdict", err=True)
+    click.echo(f"{server.url}/verdict", err=True)

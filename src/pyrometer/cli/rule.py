@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.printing import print_document, print_view
+from pyrometer.garbage import uncollected
 
 
 @click.command()

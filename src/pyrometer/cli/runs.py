@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from pyrometer.cli.printing import print_document, print_view
-from pyrometer.cli.saving import store_option
-
-if TYPE_CHECKING:
-    from pyrometer.store.store import Store
+from pyrometer.cli.saving import open_store, store_place
+from pyrometer.store.reading import read_summaries
 
 KINDS = (
     "audit", "bench", "calibration", "check", "compile", "guard", "guard-proof", "guard-record", "matrix", "memory", "trace",
@@ -24,10 +20,12 @@ KINDS = (
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="List at most this many."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@store_option
-def command(store: Store, *, kind: str | None, limit: int, as_json: bool) -> None:
+@store_place
+def command(store_location: str, *, kind: str | None, limit: int, as_json: bool) -> None:
     """List stored runs, the newest first."""
-    runs = store.runs(kind=kind, limit=limit)
+    runs = read_summaries(store_location, kind=kind, limit=limit)
+    if runs is None:
+        runs = open_store(store_location).runs(kind=kind, limit=limit)
     if as_json:
         from pyrometer.report.run_documents import RunsDocument
 

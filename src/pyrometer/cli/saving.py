@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.running import announced
 from pyrometer.errors import StoreError, UsageError
+from pyrometer.garbage import uncollected
 from pyrometer.redaction import redacted, redacted_argv
 from pyrometer.settings import load_settings
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the comm
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import EvidenceDocument, TargetDocument
     from pyrometer.store.run import Run, RunSummary
+    from pyrometer.store.store import Store
 
 D = TypeVar("D", bound="EvidenceDocument | TargetDocument")
 
@@ -191,19 +192,23 @@ def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
     @_store_flag
     @functools.wraps(verb)
     def reading(*, store: str | None, **flags: Any) -> Any:
-        with uncollected():
-            from pyrometer.store.place import is_server
-            from pyrometer.store.store import Store
-
-        location = _location(store)
-        opened = Store.open(location, create=False)
-        if is_server(location):
-            from pyrometer.store.spool import send_kept
-
-            tell_notes(send_kept(location, opened))
-        return verb(store=opened, **flags)
+        return verb(store=open_store(_location(store)), **flags)
 
     return reading
+
+
+def open_store(location: str) -> Store:
+    """The store of a verb that reads; runs that waited for its server are sent there first."""
+    with uncollected():
+        from pyrometer.store.place import is_server
+        from pyrometer.store.store import Store
+
+    opened = Store.open(location, create=False)
+    if is_server(location):
+        from pyrometer.store.spool import send_kept
+
+        tell_notes(send_kept(location, opened))
+    return opened
 
 
 def store_place(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import InputError
+from pyrometer.garbage import uncollected
 
 if TYPE_CHECKING:
     from pyrometer.scaling.record import Links

@@ -39,7 +39,9 @@ CANARY_SHARE = 0.01
 )
 @click.option("--buckets", multiple=True, metavar="NAME.DIM=SIZES", help="Sizes to pad to; may be repeated.")
 @click.option("--canary", metavar="TARGET[@SHARE]", help="Give a share of the batches to another version.")
-@click.option("--rollout", metavar="NAME", help="Let this rollout of the store say the share of the canary.")
+@click.option(
+    "--rollout", metavar="NAME", help="Let this rollout of the store say the share of the canary or shadow."
+)
 @click.option("--shadow", metavar="TARGET", help="Run another version on the same batches, and compare.")
 @click.option(
     "--plan", "arrivals", metavar="ARRIVALS", help="Only say what policies would do to these requests."
@@ -97,11 +99,12 @@ def _served(target: str, flags: dict[str, Any]) -> tuple[Source, ServeSettings, 
 
 
 def _beside(flags: dict[str, Any]) -> dict[str, Any]:
-    from pyrometer.serving.settings import token_from
+    from pyrometer.listening import token_from
+    from pyrometer.serving.settings import TOKEN
 
     return {
         "candidate": _candidate(flags["canary"], flags["shadow"], flags["rollout"]),
-        "token": token_from(os.environ),
+        "token": token_from(os.environ, TOKEN),
         "say": lambda text: click.echo(text, err=True),
     }
 
@@ -137,10 +140,11 @@ def _candidate(canary: str | None, shadow: str | None, rollout: str | None) -> C
 
     if canary is not None and shadow is not None:
         raise UsageError("--canary and --shadow: give one; the other version either answers or does not")
-    if rollout is not None:
-        return Candidate(source_of(_canary_of(canary, rollout)), 0.0, agent=_agent(rollout))
     if shadow is not None:
-        return Candidate(source_of(shadow), 0.0, is_shadow=True)
+        agent = None if rollout is None else _agent(rollout, shadow=True)
+        return Candidate(source_of(shadow), 0.0, is_shadow=True, agent=agent)
+    if rollout is not None:
+        return Candidate(source_of(_canary_of(canary, rollout)), 0.0, agent=_agent(rollout, shadow=False))
     if canary is None:
         return None
     place, at, share = canary.rpartition("@")
@@ -150,16 +154,17 @@ def _candidate(canary: str | None, shadow: str | None, rollout: str | None) -> C
 def _canary_of(canary: str | None, rollout: str) -> str:
     if canary is None or "@" in canary:
         raise UsageError(
-            f"--rollout {rollout}: says the share of a canary; pass --canary TARGET, without a share"
+            f"--rollout {rollout}: says the share of a canary or a shadow; pass --canary TARGET, without a share, or --shadow TARGET"
         )
     return canary
 
 
-def _agent(rollout: str) -> Agent:
+def _agent(rollout: str, *, shadow: bool) -> Agent:
     from pyrometer.rollout.agent import Agent
     from pyrometer.rollout.ledger import open_ledger
 
-    return Agent(open_ledger(load_settings(os.environ, Path.cwd()).store, create=False), rollout)
+    ledger = open_ledger(load_settings(os.environ, Path.cwd()).store, create=False)
+    return Agent(ledger, rollout, shadow=shadow)
 
 
 def _serve(deployment: Deployment) -> None:

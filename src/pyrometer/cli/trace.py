@@ -12,7 +12,6 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import Explain, explainer
-from pyrometer.cli.importing import uncollected
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import full_option, print_document, print_result, print_view
@@ -20,6 +19,7 @@ from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.garbage import uncollected
 from pyrometer.redaction import redacted
 from pyrometer.settings import load_settings
 
@@ -198,18 +198,21 @@ def _of_files(
     from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.progress import heard_by
-    from pyrometer.trace.reporting.job_report import report_files
+    from pyrometer.trace.reporting.job_report import MOST_ALONE, report_files
 
     files = find_files(list(inputs))
+    drawn: Sequence[str | Path] = files
     with progress_bar() as progress, heard_by(progress):
         report = (
             report_files(files, strict=strict) if cluster is None else _on_cluster(cluster, files, strict)
         )
+    if len(report.ranks) < len(files) > MOST_ALONE:
+        drawn = [rank.path for rank in report.ranks]
     evidence = evidence_of_trace(" ".join(inputs), report)
-    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+    document = TraceDocument.of(evidence, explained(evidence))
     return _show(
         msgspec.structs.replace(document, **provenance(None)),
-        Attachments() if page is None else _drawn(files, strict=strict),
+        Attachments() if page is None else _drawn(drawn, strict=strict),
         as_json=as_json,
         page=page,
         full=full,
@@ -272,7 +275,7 @@ def _of_capture(
             capture=captured.trace.capture,
             program=captured.program,
         )
-        document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+        document = TraceDocument.of(evidence, explained(evidence))
         attachments = with_sources(draw(captured.trace.ranks), document)
         document = stored(document, store_location, kind="trace", attachments=attachments)
         shown = _show(
@@ -302,7 +305,10 @@ def _compared(
     diff = diff_traces(a, b, anyway=anyway)
     before, after = report_rank(a), report_rank(b)
     evidence = Evidence(target=" against ".join(inputs), trace=after, trace_verdict=judge(after))
-    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence), before=before, diff=diff)
+    diagnosis = explained(evidence)
+    document = TraceDocument(
+        evidence=evidence, diagnosis=diagnosis, findings=diagnosis.findings, before=before, diff=diff
+    )
     return msgspec.structs.replace(document, **provenance(None)), draw([a, b])
 
 

@@ -27,6 +27,7 @@ SUFFIX = ".recipe.toml"
 
 @click.command()
 @click.argument("target", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--latency", type=DURATION, help="Goal for the median step, such as 10ms.")
 @click.option("--memory", type=BYTES, help="Limit of the peak memory, such as 2GiB.")
 @click.option("--budget", type=DURATION, help="Time for all of it.  [default: 10m]")
@@ -38,11 +39,21 @@ SUFFIX = ".recipe.toml"
     "--stages", metavar="A,B", help="Go in stages: basic, memory, compute, device, compile, deploy."
 )
 @click.option(
+    "--nproc",
+    type=int,
+    help="Run the script on so many ranks, by torchrun, and try how it spreads its model over them.",
+)
+@click.option(
     "--cluster", metavar="ADDRESS", help="Try levers on the machines of ray://HOST:10001, or by local."
 )
 @click.option("--resume", is_flag=True, help="Go on with a search that ended early.")
 @click.option("--recipe", type=click.Path(path_type=Path), help="Where the recipe is written, or read from.")
-@click.option("--apply", "apply_recipe", is_flag=True, help="Check that --recipe fits TARGET, and time it.")
+@click.option(
+    "--apply",
+    "apply_recipe",
+    is_flag=True,
+    help="Check that --recipe fits TARGET, and time it; with --nproc: run the script with it.",
+)
 @click.option("--verify", is_flag=True, help="Prove --recipe again, here and now.")
 @click.option("--list", "list_levers", is_flag=True, help="List all levers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -53,6 +64,7 @@ def command(
     store_location: str | None,
     *,
     target: str | None,
+    arguments: tuple[str, ...],
     recipe: Path | None,
     page: Path | None,
     full: bool,
@@ -63,7 +75,8 @@ def command(
     """Try every change that could make TARGET faster, one at a time; keep what is proved.
 
     Each lever runs in a process of its own, must compute what the program computed before, and must win in a paired
-    comparison. The recipe that is left is proved again in fresh processes on fresh inputs.
+    comparison. The recipe that is left is proved again in fresh processes on fresh inputs. With --nproc, TARGET is a
+    script, run as it is; put its arguments after --.
     """
     if list_levers:
         _print_levers(as_json=as_json)
@@ -77,8 +90,12 @@ def command(
     from pyrometer.workload.output import stdout_to_stderr
     from pyrometer.workload.target import parse_target
 
-    parsed = parse_target(target)
+    parsed = parse_target(target, arguments)
     place = recipe or Path(_stem(parsed) + SUFFIX)
+    if flags["nproc"] is not None and flags["apply_recipe"]:
+        from pyrometer.tuning.ranks.applying import run_with
+
+        return run_with(place, parsed, flags["nproc"])
     with stdout_to_stderr(), progress_bar() as progress:
         if flags["apply_recipe"] or flags["verify"]:
             tuning = _verified(parsed, place, flags, progress)
@@ -117,6 +134,8 @@ def _settings(flags: dict[str, Any]) -> TuneSettings:
 def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
     from pyrometer.tuning.tune import search_recipe
 
+    if flags["cluster"] is not None and flags["nproc"] is not None:
+        raise UsageError("--nproc and --cluster: ranks are started on this machine; leave out one of them")
     tuning, _ = search_recipe(
         target,
         _settings(flags),
@@ -124,6 +143,7 @@ def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any)
         resume=flags["resume"],
         cluster=flags["cluster"],
         progress=progress,
+        num_ranks=flags["nproc"],
     )
     return tuning
 

@@ -309,11 +309,9 @@ def _of_breaks(added: Sequence[Break], removed: Sequence[Break]) -> str:
         first = "a break at" if len(breaks) == 1 else f"{len(breaks)} breaks at"
         return f"{first} {listed(map(break_text, breaks))}"
 
-    return (
-        f"added {told(added)} and removed {told(removed)}"
-        if added
-        else f"removed {told(removed)} and added none"
-    )
+    if added:
+        return f"added {told(added)} and removed {told(removed)}"
+    return f"removed {told(removed)} and added none"
 
 
 def _moved(nouns: tuple[str, str], added: Iterable[str], removed: Iterable[str]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ from pyrometer.guard.environments import (
     choose_mode,
     import_paths,
     link_pyrometer,
+    probe_compiler,
 )
 from pyrometer.guard.explaining import explain_regressions
 from pyrometer.guard.gate import Gate, GuardReport, Missed
@@ -136,6 +137,23 @@ def opened_job(folder: Path, options: GuardOptions, *, only_head: bool = False) 
         yield job
 
 
+@dataclass(frozen=True, kw_only=True)
+class Focus:
+    """What a job looks at, where that is not everything.
+
+    Attributes:
+        names: of one benchmark, as either side may call it; empty for all.
+        counts: whether what is the same in every run is counted, and the base run against itself.
+        times: whether pairs are run.
+        is_open: whether a gate asks for more of them.
+    """
+
+    names: frozenset[str] = frozenset()
+    counts: bool = True
+    times: bool = True
+    is_open: Callable[[Gate], bool] = lambda gate: gate.decisive and gate.outcome == "undecided"
+
+
 @dataclass
 class GuardJob:
     """One job under way.
@@ -143,8 +161,7 @@ class GuardJob:
     Attributes:
         names: the benchmarks of each side.
         shared: those that both have.
-        only: the one benchmark that is looked at, by its whole name.
-        counts_only: leave the pairs out.
+        renamed: what the base calls those that it knows by another name.
     """
 
     root: Path
@@ -153,10 +170,10 @@ class GuardJob:
     checkouts: dict[str, Checkout]
     scratch: Path
     notes: list[str]
-    only: str | None = None
-    counts_only: bool = False
+    focus: Focus = Focus()
     missed: list[Missed] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
     requests: dict[str, protocol.Collect] = field(default_factory=dict)
     shared: list[str] = field(default_factory=list)
     counted: dict[str, dict[str, Counted]] = field(default_factory=dict)
@@ -172,7 +189,6 @@ class GuardJob:
         Raises:
             InputError: a side imports the user's own tree, so that both would run the same code.
         """
-        wanted = selector(self.options.select)
         for side, checkout in self.checkouts.items():
             self.requests[side] = protocol.Collect(
                 tree=str(checkout.tree),
@@ -183,16 +199,37 @@ class GuardJob:
                 foreign=str(self.root),
             )
             self._start(side)
-        for side, worker in self._workers.items():
-            found = worker.ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
-            self.names[side] = [name for name in found.names if wanted(name) and self.only in {None, name}]
+        self._selected = selector(self.options.select)
+        bodies = {}
+        for side in self._workers:
+            found = self._ask_first(side)
+            bodies[side] = found.bodies
             self.missed += [
                 Missed(benchmark=name, side=side, reason=reason, failed=True)  # type: ignore[arg-type]
                 for name, reason in found.failures
             ]
-        if len(self.checkouts) > 1:
-            self.shared, missing = pair_up(self.names["base"], self.names["head"], self.missed)
-            self.missed += missing
+        if "base" in bodies:
+            self._pair_up(bodies["base"], bodies["head"])
+        self.names = {side: [name for name in own if self._is_wanted(name)] for side, own in bodies.items()}
+
+    def _pair_up(self, base: Mapping[str, str | None], head: Mapping[str, str | None]) -> None:
+        paired = pair_up(base, head, self.missed)
+        self.shared = [name for name in paired.shared if self._is_wanted(name, paired.renamed.get(name))]
+        self.missed += [miss for miss in paired.missed if self._is_wanted(miss.benchmark)]
+        self.renamed = {name: own for name, own in paired.renamed.items() if name in self.shared}
+        if self.renamed:
+            self.notes += [f"{name}: renamed from {own}" for name, own in self.renamed.items()]
+            self.requests["base"] = msgspec.structs.replace(self.requests["base"], renamed=self.renamed)
+            self._ask_first("base")
+
+    def _is_wanted(self, *names: str | None) -> bool:
+        """Whether a benchmark of these names, which are of the head and of the base, is looked at."""
+        if self.focus.names:
+            return not self.focus.names.isdisjoint(names)
+        return any(name is not None and self._selected(name) for name in names)
+
+    def _ask_first(self, side: str) -> protocol.Collected:
+        return self._workers[side].ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
 
     def close(self) -> None:
         """End the processes that collected and counted."""
@@ -218,8 +255,17 @@ class GuardJob:
         gates: list[Gate] = []
         try:
             if self.shared:
-                self._count(part_of(self.options.progress, 0.0, COUNTING_SHARE, COUNT_S * len(self.shared)))
-                if not self.counts_only:
+                if self.focus.counts:
+                    self._count(
+                        part_of(self.options.progress, 0.0, COUNTING_SHARE, COUNT_S * len(self.shared))
+                    )
+                self.close()  # nothing else runs beside a pair
+                if any(side.compiled for own in self.counted.values() for side in own.values()):
+                    probes = probe_compiler(self.scratch / "probes")
+                    self.checkouts = {
+                        side: replace(each, probes=probes) for side, each in self.checkouts.items()
+                    }
+                if self.focus.times:
                     self._time(part_of(self.options.progress, COUNTING_SHARE, 0.9, PAIR_S * LOOKS[0]))
         except KeyboardInterrupt:
             self.interrupted = True
@@ -238,6 +284,7 @@ class GuardJob:
             base=self.checkouts["base"].revision,
             head=self.checkouts["head"].revision,
             missed=self.missed,
+            renamed=self.renamed,
             num_pairs=self.num_pairs,
             interrupted=self.interrupted,
             notes=list(dict.fromkeys(self.notes)),
@@ -259,18 +306,18 @@ class GuardJob:
         for number, name in enumerate(list(self.shared)):
             tell(number / len(self.shared), f"counting {name}")
             for side in SIDES:
-                request = protocol.Count(name=name, folder=str(folder), reference=side == "base")
+                outputs = folder / f"{number}.pt"
+                request = protocol.Count(name=name, outputs=str(outputs), reference=side == "base")
                 try:
                     counted = self._workers[side].ask(request, Counted, timeout_s=ASK_S)
                 except PyrometerError as error:
                     self._drop(Missed(benchmark=name, side=side, reason=str(error), failed=True))  # type: ignore[arg-type]
                     if not self._workers[side].alive:
                         self._start(side)
-                        self._workers[side].ask(self.requests[side], protocol.Collected, timeout_s=ASK_S)
+                        self._ask_first(side)
                     break
                 self.counted.setdefault(name, {})[side] = counted
                 self.notes += [f"{name}: {note}" for note in counted.notes]
-        self.close()  # nothing else runs beside a pair
 
     def _drop(self, missed: Missed) -> None:
         self.missed.append(missed)
@@ -335,16 +382,14 @@ class GuardJob:
                 methods.setdefault(name, (sample.metric, sample.calls))
 
     def _open_names(self) -> list[str]:
-        """Benchmarks of which a decisive metric is not decided."""
+        """Benchmarks of which a gate is open."""
         gates = timed_gates(self.samples, self.settings)
-        return list(
-            dict.fromkeys(gate.benchmark for gate in gates if gate.decisive and gate.outcome == "undecided")
-        )
+        return list(dict.fromkeys(gate.benchmark for gate in gates if self.focus.is_open(gate)))
 
     def _twice(self) -> frozenset[str]:
         """One benchmark of each kind of workload: those in which the base also runs against itself."""
         by_kind: dict[str, str] = {}
-        for name in self.shared:
+        for name in self.shared if self.focus.counts else ():
             by_kind.setdefault(self.counted[name]["base"].kind, name)
         return frozenset(by_kind.values())
 

@@ -21,7 +21,7 @@ from torch import nn
 
 from pyrometer.bench.matrix.axes import parse_axes
 from pyrometer.errors import InputError, PyrometerError
-from pyrometer.guard.gate import Missed
+from pyrometer.guard.pairing import body_of
 from pyrometer.guard.parameters import Cell, cells_of, label_of, split
 from pyrometer.workload.call import Call
 from pyrometer.workload.failure import user_code
@@ -44,10 +44,12 @@ class Benchmark:
     Attributes:
         name: as reports name it.
         make: sets it up; what it takes is not timed.
+        body: what it does, whatever it is called; null where that is not known.
     """
 
     name: str
     make: Callable[[], Workload]
+    body: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,6 @@ class Discovered:
     benchmarks: list[Benchmark]
     failures: list[tuple[str, str]]
     """Files and targets that could not be read, with the reason."""
-
-    def missed(self, side: Any) -> list[Missed]:
-        """The failures as a report tells them."""
-        return [
-            Missed(benchmark=name, side=side, reason=reason, failed=True) for name, reason in self.failures
-        ]
 
 
 def discover(root: Path, files: Sequence[str], targets: Sequence[str], matrix: Sequence[str]) -> Discovered:
@@ -112,7 +108,9 @@ def _in_file(file: str, module: ModuleType) -> Iterator[Benchmark]:
             _require_complete(file, function, cell)
             label = f"[{label_of(cell)}]" if cell else ""
             full = f"{file}::{name}{label}"
-            yield Benchmark(full, functools.partial(_of_function, full, function, cell))
+            yield Benchmark(
+                full, functools.partial(_of_function, full, function, cell), body_of(function, label)
+            )
 
 
 def _require_complete(file: str, function: Callable[..., Any], cell: Cell) -> None:

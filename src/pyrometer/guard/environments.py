@@ -6,6 +6,7 @@ the environment of this process, whose interpreter it shares. The guard itself i
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pyrometer import version
-from pyrometer.bench.worker import Worker
+from pyrometer.bench.worker import Worker, boot
 from pyrometer.errors import InputError
 from pyrometer.guard.gate import Revision
 from pyrometer.guard.revisions import git
@@ -52,6 +53,7 @@ class Checkout:
         python: the interpreter.
         paths: that the tree is imported from.
         shim: folder with a link to this Pyrometer.
+        probes: what every compile cache begins with, the compiler's findings about the machine; null for nothing.
     """
 
     name: str
@@ -61,10 +63,13 @@ class Checkout:
     python: str
     paths: tuple[str, ...]
     shim: Path
+    probes: Path | None = None
 
     def start(self, log: Path, caches: Path, hash_seed: int = 0) -> Worker:
         """A process of this side, with compile caches of its own; strings hash alike in all that have one seed."""
         caches.mkdir(parents=True, exist_ok=True)
+        if self.probes is not None:
+            shutil.copytree(self.probes, caches / "inductor", dirs_exist_ok=True)
         environment = {
             "PYTHONPATH": os.pathsep.join([*self.paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
@@ -74,6 +79,19 @@ class Checkout:
         }
         command = [self.python, "-c", _BOOT, str(self.shim), *_own_path()]
         return Worker(log, command, environment, cwd=self.tree)
+
+
+def probe_compiler(folder: Path) -> Path:
+    """A compile cache with what the compiler finds out about the machine before its first kernel, and nothing of a program.
+
+    Each process of a job would else compile that anew. Where it fails they do.
+    """
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-c", boot("pyrometer.compiler.private.vector_probes:keep_probes")]
+    subprocess.run(  # noqa: S603 - our own interpreter
+        command, env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder)}, capture_output=True, check=False
+    )
+    return folder
 
 
 def _own_path() -> list[str]:
@@ -103,6 +121,16 @@ def choose_mode(mode: EnvironmentMode, root: Path, base: Revision, head: Revisio
         f"--env shared although {', '.join(changed[:3])} differ: both sides ran with what is installed here"
     )
     return True, [told] if changed else []
+
+
+def is_installed(file: str) -> bool:
+    """Whether an environment is made from a file, so that it has to be made anew where that changes.
+
+    >>> is_installed("requirements-dev.txt"), is_installed("src/kernel.cpp"), is_installed("model.py")
+    (True, True, False)
+    """
+    name = file.rpartition("/")[2]
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in ("pyproject.toml", *_LOCKS, *_COMPILED))
 
 
 def _changed_dependencies(root: Path, base: str, head: str) -> list[str]:

@@ -80,6 +80,10 @@ class GuardReport(Document, frozen=True, kw_only=True):
     base: Revision | None = None
     head: Revision | None = None
     missed: Annotated[list[Missed], doc("benchmarks without a comparison, and why")] = []
+    renamed: Annotated[
+        dict[str, str],
+        doc("benchmarks that the base knows by another name, which is told, and that do the same"),
+    ] = {}
     num_pairs: Annotated[int, doc("pairs of fresh processes that were run")] = 0
     interrupted: Annotated[bool, doc("whether it was ended before its time; what was measured is kept")] = (
         False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 from collections.abc import Collection, Sequence
@@ -82,6 +83,31 @@ def _lines_of(root: Path, base: str, head: str, file: str) -> list[Hunk]:
             )
         )
     return found
+
+
+def changes_code(root: Path, base: str, hunk: Hunk) -> bool:
+    """Whether more than comments, docstrings and layout of a Python file changes."""
+    if hunk.is_whole_file or not hunk.file.endswith(".py"):
+        return True
+    text = git(root, "show", f"{base}:{hunk.file}")
+    try:
+        return _code(text) != _code(_patched(text, [hunk]))
+    except (SyntaxError, ValueError):  # it needs another hunk
+        return True
+
+
+def _code(text: str) -> str:
+    parsed = ast.parse(text)
+    for node in ast.walk(parsed):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+    return ast.dump(parsed)
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Whether a statement is nothing but a string, as a docstring is."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def apply_hunks(root: Path, base: str, head: str, hunks: Sequence[Hunk], tree: Path) -> None:

@@ -20,6 +20,9 @@ class Collect(Record, frozen=True, kw_only=True, tag=True):
     foreign: Annotated[str | None, doc("folder that nothing may be imported from: the user's own tree")] = (
         None
     )
+    renamed: Annotated[
+        dict[str, str], doc("names that requests use, and those that this side has for them")
+    ] = {}
 
 
 class Open(Record, frozen=True, kw_only=True, tag=True):
@@ -36,7 +39,7 @@ class Count(Record, frozen=True, kw_only=True, tag=True):
     """Count what is the same in every run."""
 
     name: str
-    folder: Annotated[str, doc("where the base leaves its outputs for the head")]
+    outputs: Annotated[str, doc("file in which the base leaves its outputs for the head")]
     reference: Annotated[bool, doc("whether this is the base, whose outputs are the reference")]
 
 
@@ -51,7 +54,7 @@ class Explain(Record, frozen=True, kw_only=True, tag=True):
 class Collected(Record, frozen=True, kw_only=True):
     """What a side has."""
 
-    names: list[str]
+    bodies: Annotated[dict[str, str | None], doc("by the names of its benchmarks what each does")]
     failures: Annotated[list[tuple[str, str]], doc("what could not be read, and why")] = []
 
 

@@ -113,7 +113,10 @@ class GuardChild:
             found = discover(self._tree, request.files, request.targets, request.matrix)
         self._benchmarks = {each.name: each for each in found.benchmarks}
         self._require_own_code()
-        return protocol.Collected(names=list(self._benchmarks), failures=found.failures)
+        bodies = {name: each.body for name, each in self._benchmarks.items()}
+        for name, own in request.renamed.items():
+            self._benchmarks[name] = self._benchmarks[own]
+        return protocol.Collected(bodies=bodies, failures=found.failures)
 
     def _require_own_code(self) -> None:
         """Code of the user's own tree would be the same on both sides."""
@@ -208,8 +211,8 @@ class GuardChild:
         work, _ = self._made(request.name)
         with self._own.current():
             counted = count(work, self._tree)
-            place = Path(request.folder) / f"{list(self._benchmarks).index(request.name)}.pt"
-            told: Any = (keep_outputs if request.reference else output_difference)(work, place)
+            compare = keep_outputs if request.reference else output_difference
+            told: Any = compare(work, Path(request.outputs))
         if isinstance(told, str) or told is None:
             notes = [f"outputs are not compared: {told}"] if told and request.reference else []
             return msgspec.structs.replace(counted, notes=[*counted.notes, *notes])

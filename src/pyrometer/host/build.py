@@ -254,11 +254,9 @@ class _Builder:
         return sorted(told, key=lambda line: (-line.own_s, -line.total_s))[:MOST_PLACES]
 
     def _loop_place(self, file: str, loop: Loop | None) -> Place | None:
-        return (
-            None
-            if loop is None
-            else Place(file=file, line=loop.lineno, source=self._map(file).text_of(loop.lineno))
-        )
+        if loop is None:
+            return None
+        return Place(file=file, line=loop.lineno, source=self._map(file).text_of(loop.lineno))
 
     def _told_loops(self) -> list[HostLoop]:
         told = []

@@ -128,8 +128,6 @@ def retold(report: LoaderReport, *, step_s: Seconds, data_s: Seconds) -> str:
 def _busy(seen: LoadingFigures) -> str:
     if seen.worker_busy is None:
         return "keep up"
-    return (
-        f"is busy {format_percent(seen.worker_busy, 2)} of the time"
-        if seen.num_workers == 1
-        else (f"are busy {format_percent(seen.worker_busy, 2)} of the time")
-    )
+    if seen.num_workers == 1:
+        return f"is busy {format_percent(seen.worker_busy, 2)} of the time"
+    return f"are busy {format_percent(seen.worker_busy, 2)} of the time"

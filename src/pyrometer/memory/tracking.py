@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import torch
 
@@ -21,9 +21,6 @@ from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.memory.recording.recorder import AllocationRecorder
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_seconds
 from pyrometer.record import Record, doc
-
-if TYPE_CHECKING:
-    from typing import Self
 
 F = TypeVar("F", bound=Callable[..., Any])
 

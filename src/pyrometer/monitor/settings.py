@@ -18,12 +18,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-
-from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds
-from pyrometer.record import Record, doc, from_dict
-from pyrometer.settings import find_project, parse_bytes, parse_duration, table_fields
+from pyrometer.record import Record, doc
+from pyrometer.settings import load_table, parse_bytes, parse_duration, require
 
 _SPELLED = {
     "limit": ("limit_s", parse_duration),
@@ -66,17 +63,24 @@ class MonitorSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         """Refuse what no monitor could do."""
         every = self.sample_every
-        _require(every > 0 and not every & (every - 1), "sample_every", every, "a power of two, such as 64")
-        _require(self.limit_s is None or self.limit_s > 0, "limit_s", self.limit_s, "above 0, such as 0.05")
-        _require(0.01 <= self.tick_s <= 3600, "tick_s", self.tick_s, "0.01 to 3600 seconds, such as 1")
+        require(
+            every > 0 and not every & (every - 1),
+            "monitor: sample_every",
+            every,
+            "a power of two, such as 64",
+        )
+        require(
+            self.limit_s is None or self.limit_s > 0,
+            "monitor: limit_s",
+            self.limit_s,
+            "above 0, such as 0.05",
+        )
+        require(
+            0.01 <= self.tick_s <= 3600, "monitor: tick_s", self.tick_s, "0.01 to 3600 seconds, such as 1"
+        )
         for name in ("capacity", "most_series", "file_bytes", "num_files", "stream_length"):
-            _require(getattr(self, name) > 0, name, getattr(self, name), "1 or more")
-        _require(self.port is None or 0 <= self.port < 65536, "port", self.port, "0 to 65535")
-
-
-def _require(condition: bool, key: str, value: object, legal: str) -> None:
-    if not condition:
-        raise InputError(f"monitor: {key}: got {value}; legal is {legal}")
+            require(getattr(self, name) > 0, f"monitor: {name}", getattr(self, name), "1 or more")
+        require(self.port is None or 0 <= self.port < 65536, "monitor: port", self.port, "0 to 65535")
 
 
 def load_monitor_settings(cwd: Path, **given: Any) -> MonitorSettings:
@@ -85,16 +89,4 @@ def load_monitor_settings(cwd: Path, **given: Any) -> MonitorSettings:
     Raises:
         InputError: an unreadable file, an unknown key or a bad value.
     """
-    file = find_project(cwd)
-    known = MonitorSettings.__struct_fields__
-    found = {} if file is None else table_fields(file, "monitor", known, _SPELLED)
-    if file is not None and found.get("folder"):
-        found["folder"] = str(file.parent / found["folder"])
-    settings = from_dict(MonitorSettings, found)
-    try:
-        settings = msgspec.structs.replace(settings, **{k: v for k, v in given.items() if v is not None})
-    except TypeError as error:
-        raise InputError(
-            f"monitor: {error}; legal are {', '.join(MonitorSettings.__struct_fields__)}"
-        ) from None
-    return from_dict(MonitorSettings, msgspec.to_builtins(settings))
+    return load_table(MonitorSettings, "monitor", cwd, given, spelled=_SPELLED, folders=["folder"])

@@ -56,11 +56,9 @@ def chinese(text: str) -> str | None:
     asides = text.split(ASIDE)
     if len(asides) > 1:
         said = [_sentence(part.strip()) for part in asides]
-        return (
-            None
-            if all(one is None for one in said)
-            else ASIDE.join(one or part for one, part in zip(said, asides, strict=True))
-        )
+        if all(one is None for one in said):
+            return None
+        return ASIDE.join(one or part for one, part in zip(said, asides, strict=True))
     return _sentence(text)
 
 

@@ -21,15 +21,20 @@ from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import Bytes, Seconds
-from pyrometer.record import doc
+from pyrometer.record import doc, to_dict
 from pyrometer.report.attachments import Attachments
 from pyrometer.rollout.judging.judgement import Guard, MetricTest, Outcome
 from pyrometer.rollout.state import Decision, Point, Status
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.rules.finding import Finding
 from pyrometer.scaling.record import Basis, ScaleCheck, ScalePrediction, Scaling
 from pyrometer.store.comparison import Comparison
 from pyrometer.trace.difference.record import TraceDiff
+from pyrometer.trace.jobs.job import RankTime
+from pyrometer.trace.jobs.pipeline import Pipeline
+from pyrometer.trace.jobs.stragglers import Straggler
+from pyrometer.trace.jobs.waits import JobCollective
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, StageReport, Tuning
@@ -139,11 +144,36 @@ class AuditDocument(EvidenceDocument, frozen=True, kw_only=True):
 class TraceDocument(EvidenceDocument, frozen=True, kw_only=True):
     """`pyrometer trace … --json`."""
 
+    ranks: Annotated[list[RankTime], doc("where the time of each rank goes; none with --diff")] = []
+    stragglers: Annotated[list[Straggler], doc("ranks that others wait for, the worst first")] = []
+    collectives: Annotated[
+        list[JobCollective], doc("matched over the ranks, the most waiting first; with several ranks only")
+    ] = []
+    pipeline: Annotated[list[Pipeline], doc("chains of ranks that send to each other")] = []
+    findings: Annotated[list[Finding], doc("those of the diagnosis, the most rewarding first")] = []
     diff: Annotated[TraceDiff | None, doc("with --diff only; the evidence is of the second trace")] = None
     before: Annotated[RankReport | None, doc("of the first trace, with --diff only")] = None
 
+    @classmethod
+    def of(cls, evidence: Evidence, diagnosis: Diagnosis) -> TraceDocument:
+        """The document of a trace, or of all traces of a job."""
+        job, report = evidence.job, evidence.trace
+        if job is not None:
+            ranks = [RankTime.of(row.rank, row.parts, row.waited_ns) for row in job.ranks]
+        else:
+            ranks = [] if report is None else [RankTime.of(report.rank, to_dict(report.breakdown_ns), None)]
+        return cls(
+            evidence=evidence,
+            diagnosis=diagnosis,
+            ranks=ranks,
+            stragglers=job.stragglers if job else [],
+            collectives=job.collectives if job else [],
+            pipeline=job.pipelines if job else [],
+            findings=diagnosis.findings,
+        )
+
     @property
-    def ranks(self) -> list[RankReport]:
+    def reports(self) -> list[RankReport]:
         """All that can be shown: of a comparison both sides, of a job all ranks."""
         if self.evidence.ranks:
             return self.evidence.ranks

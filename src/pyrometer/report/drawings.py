@@ -12,7 +12,6 @@ from markupsafe import Markup
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import Soak
 from pyrometer.compiler.report import CompileReport
-from pyrometer.memory.timeline import Timeline
 from pyrometer.report.chapters.chapter import Chart
 from pyrometer.report.chapters.compile import REST_SLOT, WHOLE_SLOT, phase_slots
 from pyrometer.report.chapters.memory import SLOTS
@@ -21,6 +20,7 @@ from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
 from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.intervals import intervals
+from pyrometer.report.charts.lags import lag_map, stage_bars
 from pyrometer.report.charts.latency_trend import latency_trend
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.ranks import rank_bars
@@ -80,10 +80,6 @@ def _roofline(report: RankReport) -> Markup | None:
     return roofline(points, Roof(max(tops), rates["memory"]) if tops and "memory" in rates else None)
 
 
-def _live_bytes(timeline: Timeline) -> Markup | None:
-    return stacked_area(timeline, SLOTS)
-
-
 def _compiling_steps(report: CompileReport) -> Markup | None:
     return steps_chart(report, phase_slots(report.cost.phases_s), REST_SLOT, WHOLE_SLOT)
 
@@ -94,12 +90,14 @@ DRAWINGS: Mapping[str, Callable[[Any], Markup | None]] = MappingProxyType({
     "forest": forest,
     "histogram": histogram,
     "intervals": intervals,
+    "lag-map": lag_map,
     "latency-trend": latency_trend,
-    "live-bytes": _live_bytes,
+    "live-bytes": lambda timeline: stacked_area(timeline, SLOTS),
     "memory-line": memory_line,
     "over-time": _over_time,
     "rank-bars": rank_bars,
     "roofline": _roofline,
+    "stage-bars": stage_bars,
     "scaling": scaling_line,
     "strips": _strips,
     "tree": _tree,

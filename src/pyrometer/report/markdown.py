@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -155,13 +155,9 @@ def _hint(text: str) -> str:
     )
 
 
-def _bold(lines: Iterable[str]) -> list[str]:
-    return ["\n".join(f"- **{escape(line)}**" for line in lines)]
-
-
 LAYOUTS: Mapping[type, Callable[[Any], list[str]]] = MappingProxyType({
     shapes.AdviceCards: _advice,
-    shapes.Alerts: lambda block: _bold(block.lines),
+    shapes.Alerts: lambda block: ["\n".join(f"- **{escape(line)}**" for line in block.lines)],
     shapes.Answers: lambda block: [table(block.table)],
     shapes.BreakCards: _breaks,
     shapes.Caveats: _caveats,

@@ -8,58 +8,39 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.guard.gate import GuardReport
 from pyrometer.monitor.live.record import LiveDocument
-from pyrometer.monitor.logs.record import LogAnalysis
-from pyrometer.report.documents import (
-    AuditDocument,
-    BenchDocument,
-    CalibrationDocument,
-    CheckDocument,
-    CompareDocument,
-    CompileDocument,
-    Document,
-    EnvironmentDocument,
-    GuardHistoryDocument,
-    MatrixDocument,
-    MemoryDocument,
-    RolloutDocument,
-    ScaleDocument,
-    SnapshotDocument,
-    TraceDocument,
-    TuneDocument,
-)
+from pyrometer.report import kinds
+from pyrometer.report.documents import Document, EnvironmentDocument
 from pyrometer.report.lever_list import LeversDocument
 from pyrometer.report.plan import PlanDocument
 from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
 from pyrometer.report.tuned_predictions import PredictionsDocument
 
-DOCUMENTS: dict[str, type[Document]] = {
-    "audit": AuditDocument,
-    "bench": BenchDocument,
-    "bench-matrix": MatrixDocument,
-    "calibrate": CalibrationDocument,
-    "check": CheckDocument,
-    "compare": CompareDocument,
-    "compile": CompileDocument,
+VERBS = {
+    "calibration": "calibrate",
+    "logs": "monitor-analyze",
+    "matrix": "bench-matrix",
+    "rollout": "rollout-status",
+    "snapshot": "memory-snapshot",
+}
+"""What prints a kind of document that is not called after its verb."""
+
+_STORED = {
+    VERBS.get(kind, kind): record
+    for kind, record in kinds.DOCUMENTS.items()
+    if kind not in {"guard-proof", "guard-record"}
+}
+_OTHERS: dict[str, type[Document]] = {
     "env": EnvironmentDocument,
-    "guard": GuardReport,
-    "guard-history": GuardHistoryDocument,
-    "memory": MemoryDocument,
-    "memory-snapshot": SnapshotDocument,
-    "monitor-analyze": LogAnalysis,
     "monitor-live": LiveDocument,
     "predictions": PredictionsDocument,
     "prune": PruneDocument,
-    "rollout-status": RolloutDocument,
     "rule": RulesDocument,
     "runs": RunsDocument,
     "serve-plan": PlanDocument,
-    "scale": ScaleDocument,
-    "trace": TraceDocument,
-    "tune": TuneDocument,
     "tune-list": LeversDocument,
 }
+DOCUMENTS = dict(sorted({**_STORED, **_OTHERS}.items()))
 """What each verb prints; after a dash, with which flag."""
 
 

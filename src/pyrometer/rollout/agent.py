@@ -100,18 +100,18 @@ class Agent:
     @property
     def is_calm(self) -> bool:
         """Whether replicas of the new version still run the old one."""
-        return self._state.status == "calm"
+        return self._state.is_calm
 
     def route(self, unit_id: UnitId | None = None) -> Route:
         """Who answers this unit or batch."""
+        state, plan = self._state, self._state.plan
+        if self._clock() - self._confirmed > plan.lease_s:
+            return Route(plan.old, None, UNCOUNTED)
         if self._replica is not None:
-            plan = self._state.plan
-            arm = plan.new if self._replica == NEW and not self.is_calm else plan.old
-            return Route(arm, None, self._state.attempt * _EPOCHS + self._state.epoch)
-        if self._clock() - self._confirmed > self._state.plan.lease_s:
-            return Route(self._state.plan.old, None, UNCOUNTED)
+            runs_new = self._replica == NEW and not state.is_calm and state.share > 0
+            return Route(plan.new if runs_new else plan.old, None, state.attempt * _EPOCHS + state.epoch)
         route = self.router.route(unit_id)
-        if self._state.plan.assignment == "unit" and not self._is_first(unit_id):
+        if plan.assignment == "unit" and not self._is_first(unit_id):
             return route._replace(epoch=UNCOUNTED)
         return route
 

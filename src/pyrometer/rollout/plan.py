@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.rollout.counts import DISAGREED, ERRORS, LATENCY
+from pyrometer.settings import require
 
 STAGES = (0.01, 0.05, 0.2, 0.5, 1.0)
 Assignment = Literal["batch", "unit", "replicas"]
@@ -43,11 +43,11 @@ class Metric(Record, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what cannot be tested."""
         where = f"metric {self.name!r}"
-        _require(self.margin > self.tolerate > 0, where, f"margin={self.margin:g}, tolerate={self.tolerate:g}",
+        require(self.margin > self.tolerate > 0, where, f"margin={self.margin:g}, tolerate={self.tolerate:g}",
                  "a margin above what is tolerated, such as margin=1.5, tolerate=1")  # fmt: skip
         needs_limit = self.kind in {"above", "agreement"}
-        _require(not needs_limit or (self.limit or 0) > 0, where, f"limit={self.limit}", "a limit above 0")
-        _require(self.kind != "agreement" or (self.limit or 0) < 1, where, f"limit={self.limit}", "a share below 1")  # fmt: skip
+        require(not needs_limit or (self.limit or 0) > 0, where, f"limit={self.limit}", "a limit above 0")
+        require(self.kind != "agreement" or (self.limit or 0) < 1, where, f"limit={self.limit}", "a share below 1")  # fmt: skip
 
     @property
     def counted(self) -> str:
@@ -89,6 +89,9 @@ class Plan(Record, frozen=True, kw_only=True):
     ] = "batch"
     key: Annotated[str, doc("of the hash that assigns units")] = ""
     block_s: Annotated[Seconds, doc("replicas only: how long a block of observations is")] = 10.0
+    most_blocks: Annotated[
+        int, doc("replicas only: calm ones, and ones since, after which nothing more is expected of waiting")
+    ] = 720
     max_failures: Annotated[int, doc("attempts after which a version is refused")] = 3
 
     def __post_init__(self) -> None:
@@ -96,17 +99,23 @@ class Plan(Record, frozen=True, kw_only=True):
         where, stages = f"rollout {self.name!r}", self.stages
         rising = all(a < b for a, b in pairwise(stages))
         shares = bool(stages) and rising and stages[0] > 0 and stages[-1] == 1
-        _require(bool(self.name) and self.name.isprintable() and len(self.name) <= 120, where, repr(self.name)[:130], "a name of 1 to 120 printable characters")  # fmt: skip
-        _require(self.old != self.new and bool(self.old) and bool(self.new), where, f"old={self.old!r}, new={self.new!r}", "two different versions")  # fmt: skip
-        _require(self.control not in {self.old, self.new} and not (self.control and self.assignment == "replicas"), where, f"control={self.control!r}", "the name of a second copy of the old version, where chance assigns")  # fmt: skip
-        _require(shares, where, f"stages={stages}", "rising shares above 0 that end in 1, such as 0.01, 0.05, 0.2, 0.5, 1")  # fmt: skip
-        _require(set(self.gates) <= set(stages), where, f"gates={self.gates}", f"some of the stages, {stages}")  # fmt: skip
-        _require(0 < self.alpha < 0.5, where, f"alpha={self.alpha:g}", "above 0 and below 0.5, such as 0.05")
-        _require(self.min_s >= 0 and self.min_samples > 0, where, f"min_s={self.min_s:g}, min_samples={self.min_samples}", "0 s or more, and 1 sample or more")  # fmt: skip
-        _require(self.deadline_s > self.min_s, where, f"deadline_s={self.deadline_s:g}", f"more than min_s={self.min_s:g}")  # fmt: skip
-        _require(self.block_s > 0 and self.lease_s > 0 and self.max_failures > 0, where, f"block_s={self.block_s:g}, lease_s={self.lease_s:g}, max_failures={self.max_failures}", "above 0")  # fmt: skip
+        require(bool(self.name) and self.name.isprintable() and len(self.name) <= 120, where, repr(self.name)[:130], "a name of 1 to 120 printable characters")  # fmt: skip
+        require(self.old != self.new and bool(self.old) and bool(self.new), where, f"old={self.old!r}, new={self.new!r}", "two different versions")  # fmt: skip
+        require(self.control not in {self.old, self.new} and not (self.control and self.assignment == "replicas"), where, f"control={self.control!r}", "the name of a second copy of the old version, where chance assigns")  # fmt: skip
+        require(shares, where, f"stages={stages}", "rising shares above 0 that end in 1, such as 0.01, 0.05, 0.2, 0.5, 1")  # fmt: skip
+        require(set(self.gates) <= set(stages), where, f"gates={self.gates}", f"some of the stages, {stages}")  # fmt: skip
+        require(0 < self.alpha < 0.5, where, f"alpha={self.alpha:g}", "above 0 and below 0.5, such as 0.05")
+        require(self.min_s >= 0 and self.min_samples > 0, where, f"min_s={self.min_s:g}, min_samples={self.min_samples}", "0 s or more, and 1 sample or more")  # fmt: skip
+        require(self.deadline_s > self.min_s, where, f"deadline_s={self.deadline_s:g}", f"more than min_s={self.min_s:g}")  # fmt: skip
+        require(
+            self.most_blocks >= 2 * FEWEST_CALM_BLOCKS,
+            where,
+            f"most_blocks={self.most_blocks}",
+            f"{2 * FEWEST_CALM_BLOCKS} or more",
+        )
+        require(self.block_s > 0 and self.lease_s > 0 and self.max_failures > 0, where, f"block_s={self.block_s:g}, lease_s={self.lease_s:g}, max_failures={self.max_failures}", "above 0")  # fmt: skip
         names = [metric.name for metric in self.metrics]
-        _require(bool(names) and len(set(names)) == len(names), where, f"metrics={names}", "one or more metrics, each with a name of its own")  # fmt: skip
+        require(bool(names) and len(set(names)) == len(names), where, f"metrics={names}", "one or more metrics, each with a name of its own")  # fmt: skip
 
     def control_share(self, share: float) -> float:
         """What the second copy of the old version gets beside a share of the new one."""
@@ -126,11 +135,6 @@ class Plan(Record, frozen=True, kw_only=True):
     def is_randomised(self) -> bool:
         """Whether chance assigns each observation."""
         return self.assignment != "replicas"
-
-
-def _require(condition: bool, where: str, value: str, legal: str) -> None:
-    if not condition:
-        raise InputError(f"{where}: got {value}; legal is {legal}")
 
 
 def default_metrics(

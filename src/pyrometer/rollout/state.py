@@ -7,7 +7,7 @@
               ▼   │  ╲──► rolled back, aborted
            waiting, paused
 
-`waiting` is a stage that is safe and whose gate nobody has opened yet. Paused and waiting stages hold their share and are still rolled
+`waiting` is a stage that is safe and whose gate nobody has opened yet, or one that nothing proves however long it takes. Paused and waiting stages hold their share and are still rolled
 back for harm. The epoch counts how often the share changed: what was counted under different shares is never mixed.
 """
 
@@ -87,6 +87,11 @@ class State(Record, frozen=True, kw_only=True):
     def epoch(self) -> int:
         """The number of the share that holds."""
         return len(self.shares) - 1
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether replicas of the new version still run the old one, also while that waits or is paused."""
+        return self.epoch == 0 and not self.plan.is_randomised
 
     @property
     def has_ended(self) -> bool:
@@ -169,17 +174,28 @@ def _go_on(state: State, judged: Judgement, now_s: Seconds, calm_blocks: int) ->
     if state.elapsed_s >= state.plan.deadline_s and judged.outcome != "safe":
         said = f"no verdict within {format_seconds(state.plan.deadline_s)}: {judged.reason}"
         return _roll_back(state, said, now_s, judged)
-    if state.status == "calm":
-        return _leave_calm(state, now_s, calm_blocks)
+    if state.is_calm:
+        return _leave_calm(state, judged, now_s, calm_blocks)
     return _advance(state, judged, now_s)
 
 
-def _leave_calm(state: State, now_s: Seconds, calm_blocks: int) -> Step:
-    if calm_blocks < FEWEST_CALM_BLOCKS:
+def _leave_calm(state: State, judged: Judgement, now_s: Seconds, calm_blocks: int) -> Step:
+    if calm_blocks >= FEWEST_CALM_BLOCKS:
+        said = f"{counted(calm_blocks, 'block')} of all replicas with the old version"
+    elif judged.is_final and state.approved:
+        said = f"approved by hand and not proved: {judged.reason}"
+    else:
+        return _wait(state, judged, now_s) if judged.is_final else (state, [])
+    said += f"; from now on the new ones run {state.plan.new}"
+    return _decide(_enter(state, 0), "promote", said, now_s)
+
+
+def _wait(state: State, judged: Judgement, now_s: Seconds) -> Step:
+    """Hold the share until somebody approves; told once."""
+    if state.status == "waiting":
         return state, []
-    began = _enter(_changed(state, status="running"), 0)
-    said = f"{counted(calm_blocks, 'block')} of all replicas with the old version; from now on the new ones run {state.plan.new}"
-    return _decide(began, "promote", said, now_s)
+    said = f"{judged.reason}; this stage is left only after approval: pyrometer rollout advance {state.plan.name}"
+    return _decide(_changed(state, status="waiting"), "wait", said, now_s, judged)
 
 
 def _advance(state: State, judged: Judgement, now_s: Seconds) -> Step:
@@ -187,17 +203,13 @@ def _advance(state: State, judged: Judgement, now_s: Seconds) -> Step:
     is_open = state.approved or plan.stages[state.stage] not in plan.gates
     by_hand = judged.outcome == "not proved" and state.approved
     if judged.outcome != "safe" and not by_hand:
+        if judged.is_final:
+            return _wait(state, judged, now_s)
         return (_changed(state, status="running") if state.status == "waiting" else state), []
     if state.elapsed_s < plan.min_s or (judged.num_new < plan.min_samples and plan.is_randomised):
         return state, []
     if not is_open:
-        if state.status == "waiting":
-            return state, []
-        waiting = _changed(state, status="waiting")
-        said = (
-            f"{judged.reason}; this stage is left only after approval: pyrometer rollout advance {plan.name}"
-        )
-        return _decide(waiting, "wait", said, now_s, judged)
+        return _wait(state, judged, now_s)
     reason = f"approved by hand and not proved: {judged.reason}" if by_hand else judged.reason
     following = state.stage + 1
     if plan.stages[following] == 1.0:
@@ -230,8 +242,8 @@ def obey(state: State, command: Command, now_s: Seconds, by: str, reason: str = 
         if state.status == "paused":
             return state, []
         return _decide(_changed(state, status="paused"), "pause", reason or "by command", now_s, by=by)
+    back: Status = "calm" if state.is_calm else "running"
     if state.status == "paused":
-        back: Status = "calm" if state.epoch == 0 and not state.plan.is_randomised else "running"
         resumed = _changed(state, status=back)
         return _decide(resumed, "resume", reason or "by command", now_s, by=by)
     if state.approved:
@@ -243,7 +255,7 @@ def obey(state: State, command: Command, now_s: Seconds, by: str, reason: str = 
             f"rollout {state.plan.name!r}: the stage of {state.share:.0%} has no gate (gates: {shown}), and only evidence moves it on; "
             "pyrometer rollout status shows what is missing"
         )
-    approved = _changed(state, status="running" if state.status == "waiting" else state.status, approved=True)
+    approved = _changed(state, status=back, approved=True)
     return _decide(approved, "approve", reason or "by command", now_s, by=by)
 
 

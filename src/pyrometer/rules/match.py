@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,10 @@ class Match(Record, frozen=True, kw_only=True):
     fix: Fix | None = None
     confidence: Confidence = "high"
     hot: Annotated[str | None, doc("why the place is hot, where that matters")] = None
+
+
+Matches: TypeAlias = Iterator[Match]
+"""What a check of source text yields."""
 
 
 def match(

@@ -16,40 +16,11 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
 
 from pyrometer.errors import InputError, UsageError
-from pyrometer.rules.rule import FAMILIES, Rule
+from pyrometer.rules.rule import CODE, FAMILIES, NAME, Rule, declared
 
-CODE = re.compile(r"PYR[0-8][0-9]{2}")
-NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _NEEDS = re.compile(r"^@RULE\.in_evidence\((.*?)\)", re.MULTILINE | re.DOTALL)
-
-_declared: dict[str, Rule] = {}
-
-
-def declare(**fields: Any) -> Rule:
-    """Make a rule and register it under its code and its name.
-
-    Raises:
-        InputError: a code or name of another form, or one that another rule has; both are named.
-    """
-    rule = Rule(**fields)
-    if not CODE.fullmatch(rule.code):
-        raise InputError(f"rule {rule.code!r} ({rule.name}): legal codes are PYR000 to PYR899")
-    if not NAME.fullmatch(rule.name):
-        raise InputError(
-            f"rule {rule.code} {rule.name!r}: legal names are lower-case words joined by hyphens"
-        )
-    for other in _declared.values():
-        if (rule.code == other.code) != (rule.name == other.name) or (
-            rule.code == other.code and rule.doc != other.doc
-        ):
-            raise InputError(
-                f"rule {rule.code} {rule.name}: there is {other.code} {other.name} already; give it another code and name"
-            )
-    _declared[rule.code] = rule
-    return rule
 
 
 @cache
@@ -58,7 +29,7 @@ def rules() -> tuple[Rule, ...]:
     for family in FAMILIES.values():
         _import_family(family)
     _load_others()
-    return tuple(_declared[code] for code in sorted(_declared))
+    return tuple(declared[code] for code in sorted(declared))
 
 
 def rules_for(kinds: Collection[str]) -> tuple[Rule, ...]:
@@ -70,7 +41,7 @@ def rules_for(kinds: Collection[str]) -> tuple[Rule, ...]:
         _import_family(family, lambda path: _can_answer(path, kinds))
     _load_others()
     able = (
-        rule for rule in _declared.values() if any(set(one.needs).issubset(kinds) for one in rule.readings)
+        rule for rule in declared.values() if any(set(one.needs).issubset(kinds) for one in rule.readings)
     )
     return tuple(sorted(able, key=lambda rule: rule.code))
 
@@ -92,7 +63,7 @@ def find_rule(which: str) -> Rule:
     """
     key = which.lower()
     _import_home(key)
-    found = _by_key(_declared.values()).get(key) or _by_key(rules()).get(key)
+    found = _by_key(declared.values()).get(key) or _by_key(rules()).get(key)
     if found is None:
         near = difflib.get_close_matches(key, _by_key(rules()), n=3)
         text = f"; did you mean {', '.join(_shown(one) for one in near)}?" if near else ""

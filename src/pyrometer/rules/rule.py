@@ -1,6 +1,6 @@
 """A rule: its identity, its documentation, its limits and its checks.
 
-One rule is one file. Its module docstring is its documentation, with fixed headings::
+One rule is one file, called after it. The module docstring is its documentation, with fixed headings::
 
     '''Tensor values are read on the host in a hot loop.          <- summary: a sentence that states the fault
 
@@ -13,30 +13,32 @@ One rule is one file. Its module docstring is its documentation, with fixed head
     '''
 
     RULE = declare(
-        code="PYR101", name="item-in-hot-loop", doc=__doc__, severity="warning", fix_class="semantic",
-        lever=None, limits=(Limit("min_stall_share", 0.01, "below one percent no step time can tell it"),),
+        code="PYR101", severity="warning", fix_class="semantic",
+        limits=(Limit("min_stall_share", 0.01, "below one percent no step time can tell it"),),
     )
 
     @RULE.in_source
-    def find(module: Module) -> Iterator[Match]: ...
+    def find(module: Module) -> Matches: ...
 
     @RULE.in_evidence("trace")
-    def explain(evidence: Case) -> Iterator[Finding]:
+    def explain(case: Case) -> Findings:
         yield RULE.finding(message=..., where=..., confidence=..., advice=...)
 
-A name reads as "ignore <name>": it names the pattern, not the cure.
+Its name, that of the file with hyphens, reads as "ignore <name>": it names the pattern, not the cure.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from pyrometer.advice import Advice, FixClass, sentence
+from pyrometer.errors import InputError
 from pyrometer.evidence.kinds import RecordKind
 from pyrometer.rules.finding import Finding, Scope, Severity
 from pyrometer.rules.match import in_characters
@@ -53,6 +55,9 @@ Kind = Literal[RecordKind, "source"]
 Stage = Literal["preview", "stable", "deprecated"]
 """preview: may change in any release; stable: only its limits may; deprecated: says what succeeds it."""
 
+Findings: TypeAlias = Iterator[Finding]
+"""What a check of records yields."""
+
 SourceCheck = Callable[["Module"], Iterable["Match"]]
 EvidenceCheck = Callable[["Case"], Iterable[Finding]]
 
@@ -68,6 +73,9 @@ FAMILIES = {
     "8": "production",
 }
 """Folder of a rule, by the first digit of its code."""
+
+CODE = re.compile(r"PYR[0-8][0-9]{2}")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 HEADINGS = ("What it does", "Why it costs", "Example", "Use instead", "Fix safety", "References")
 
@@ -182,3 +190,35 @@ class Rule:
             "message": fields["message"].rstrip(" ."),
         }
         return Finding(code=self.code, name=self.name, advice=advice, **told)
+
+
+declared: dict[str, Rule] = {}
+"""Every rule that was declared so far, by code."""
+
+
+def declare(**fields: Any) -> Rule:
+    """Make a rule and register it under its code and its name.
+
+    Unless `name` and `doc` are given, the name is that of the file that calls, with hyphens, and the documentation its docstring.
+
+    Raises:
+        InputError: a code or name of another form, or one that another rule has; both are named.
+    """
+    home = sys._getframe(1).f_globals  # noqa: SLF001 - as `collections.namedtuple` learns whose class it makes
+    name = home["__name__"].rpartition(".")[2].replace("_", "-")
+    rule = Rule(**{"name": name, "doc": home["__doc__"], **fields})
+    if not CODE.fullmatch(rule.code):
+        raise InputError(f"rule {rule.code!r} ({rule.name}): legal codes are PYR000 to PYR899")
+    if not NAME.fullmatch(rule.name):
+        raise InputError(
+            f"rule {rule.code} {rule.name!r}: legal names are lower-case words joined by hyphens"
+        )
+    for other in declared.values():
+        if (rule.code == other.code) != (rule.name == other.name) or (
+            rule.code == other.code and rule.doc != other.doc
+        ):
+            raise InputError(
+                f"rule {rule.code} {rule.name}: there is {other.code} {other.name} already; give it another code and name"
+            )
+    declared[rule.code] = rule
+    return rule

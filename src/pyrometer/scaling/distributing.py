@@ -18,11 +18,9 @@ from pyrometer.quantity import Bytes
 from pyrometer.scaling.record import Parallel
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.losses import batch_loss
+from pyrometer.workload.program.repeated import blocks
 from pyrometer.workload.training import Training
 from pyrometer.workload.updating import update
-
-LEAST_BLOCKS = 2
-"""Modules of one class in a list that are taken to be the repeated part of a model."""
 
 Mark = Callable[[str], None]
 
@@ -91,21 +89,6 @@ def _anew(optimizer: torch.optim.Optimizer, model: nn.Module) -> torch.optim.Opt
     taken = inspect.signature(type(optimizer)).parameters
     chosen = {name: value for name, value in optimizer.defaults.items() if name in taken}
     return type(optimizer)(model.parameters(), **chosen)
-
-
-def blocks(model: nn.Module) -> list[nn.Module]:
-    """The repeated parts of a model, as they are sharded one by one: entries of lists of modules of the same class.
-
-    >>> blocks(nn.Sequential(nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)]), nn.ReLU()))
-    [Linear(in_features=2, out_features=2, bias=True), Linear(in_features=2, out_features=2, bias=True)]
-    """
-    for module in model.modules():  # the outermost come first
-        if isinstance(module, (nn.ModuleList, nn.Sequential)):
-            children = [child for child in module if any(True for _ in child.parameters())]
-            alike = [child for child in children if type(child) is type(children[0])]
-            if len(alike) >= LEAST_BLOCKS:
-                return alike
-    return []
 
 
 def state_bytes(trainee: Trainee) -> tuple[Bytes, Bytes]:

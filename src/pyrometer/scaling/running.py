@@ -17,6 +17,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.record import Record, from_json, to_json
 from pyrometer.scaling.record import Parallel, Schedule
 from pyrometer.scaling.worker import Ran, Request, Schedules
+from pyrometer.workload.ranks.launch import first_error
 
 R = TypeVar("R", bound=Record)
 
@@ -59,7 +60,7 @@ def _asked(request: Request, launcher: list[str], kind: type[R]) -> R:
                 f"{request.target or 'the links'}: no answer after {request.budget_s + PATIENCE_S:.0f} s; a rank hangs"
             )
         if code or not answer.exists():
-            raise UserProgramError(f"{request.target or 'the links'}: {_reason(said)}")
+            raise UserProgramError(f"{request.target or 'the links'}: {first_error(said)}")
         return from_json(kind, answer.read_bytes())
 
 
@@ -79,14 +80,3 @@ def _run(command: list[str], patience_s: Seconds) -> tuple[int | None, str]:
             process.wait()
         errors.seek(0)
         return code, errors.read()
-
-
-def _reason(stderr: str) -> str:
-    """The last line that is an error's, of the first rank that said one."""
-    lines = [line.partition("]: ")[2] or line for line in stderr.splitlines()]
-    errors = [
-        line
-        for line in lines
-        if "Error" in line.split(":")[0] and not line.startswith((" ", "torch.distributed"))
-    ]
-    return errors[0] if errors else "a process ended without a word"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from pyrometer.errors import InputError, PyrometerError
-from pyrometer.listening import bound_socket, url_of
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.listening import bound_socket, require_token, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
 from pyrometer.rollout.agent import Agent
@@ -22,11 +22,12 @@ from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
 from pyrometer.serving.planning.plan import Model, evaluate
 from pyrometer.serving.running.batcher import Batcher, Observer
-from pyrometer.serving.running.canary import Canary
+from pyrometer.serving.running.canary import Canary, ShadowCanary
 from pyrometer.serving.running.counting import Counting
+from pyrometer.serving.running.memory import MemoryWatch
 from pyrometer.serving.running.versions import Versions
 from pyrometer.serving.running.worker import Worker
-from pyrometer.serving.settings import ServeSettings, require_token
+from pyrometer.serving.settings import TOKEN, ServeSettings
 from pyrometer.serving.starting.preparing import Prepared, Preparing, Say
 from pyrometer.serving.starting.source import Source
 from pyrometer.tuning.shapes.axes import Dims
@@ -79,7 +80,7 @@ class Deployment:
         url: str | None = None,
         say: Say = lambda _: None,
     ) -> None:
-        require_token(settings.host, token)
+        require_token(settings.host, token, TOKEN)
         self.settings = settings
         self.name = settings.name or source.name()
         self.token = token
@@ -93,6 +94,8 @@ class Deployment:
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
+        self.too_much = ""
+        """What its memory was when it reached its limit; Ray ends a replica by it, as `run` ends by itself."""
 
     @property
     def first(self) -> Prepared:
@@ -108,7 +111,8 @@ class Deployment:
         where = self._candidate.source.target
         if self._candidate.agent is not None:
             rollout = self._candidate.agent.state.plan.name
-            return f"version {name} ({where}) answers the share of rollout {rollout}"
+            does = "computes beside, unseen," if self._candidate.is_shadow else "answers"
+            return f"version {name} ({where}) {does} the share of rollout {rollout}"
         if self._candidate.is_shadow:
             return f"version {name} ({where}) in the shadow: it runs, and is compared"
         return f"version {name} ({where}) answers {format_percent(self._candidate.share)} of the batches"
@@ -139,7 +143,11 @@ class Deployment:
         return self.first
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Answer until a signal, or `stop`."""
+        """Answer until a signal, or `stop`.
+
+        Raises:
+            UserProgramError: memory reached its limit; what was accepted has its answers.
+        """
         from pyrometer.serving.http.server import InferenceServer
 
         settings = self.settings
@@ -155,6 +163,11 @@ class Deployment:
                 app.batcher.close()
                 if following is not None:
                     following.cancel()
+        if self.too_much:
+            raise UserProgramError(
+                f"memory: {self.too_much} bytes (most-memory); what was accepted was answered; start the server again, and "
+                "see what the model keeps by pyrometer memory TARGET"
+            )
 
     def application(
         self,
@@ -180,7 +193,12 @@ class Deployment:
         canary = self._admit_candidate(counting)
         times = ServiceTimes.of(self.first.points)
         batcher = Batcher(
-            self._versions, self.policy, times, limit_s=settings.hang_s, observer=canary or counting
+            self._versions,
+            self.policy,
+            times,
+            limit_s=settings.hang_s,
+            observer=canary or counting,
+            tolerance=settings.tolerance,
         )
         app = Application(
             self.name,
@@ -193,7 +211,13 @@ class Deployment:
             predict=lambda: self._predicted(counting),
             metrics=metrics,
         )
+        monitor.add(MemoryWatch(settings.most_memory_bytes, self._preparing.say, self._end_for_memory))
         return app, canary
+
+    def _end_for_memory(self, evidence: str) -> None:
+        self.too_much = evidence
+        if self._server is not None:
+            self.stop()
 
     def stop(self) -> None:
         """Begin to end, from any thread: accepted requests are answered first."""
@@ -241,9 +265,10 @@ class Deployment:
         if self._candidate.agent is not None:
             if self._candidate.control:
                 self._versions.add(self._open[self._candidate.control].program)
-            canary = Canary(self._candidate.agent, observer, self._versions.names)
+            kind = ShadowCanary if self._candidate.is_shadow else Canary
+            canary = kind(self._candidate.agent, observer, self._versions.names)
             self.router = self._candidate.agent.router
-            self._versions.route(canary.choose)
+            self._versions.route(canary.choose, canary.choose_shadow)
             return canary
         if self._candidate.is_shadow:
             self._versions.shadow = name
@@ -310,8 +335,8 @@ class Deployment:
             for one in recent
         )
         shapes = "alike" if shaping is None else "buckets"
-        points, ranks = counting.service(self.first.points)
-        model = self.model(0.0)._replace(points=points, ranks=ranks)
+        points, course = counting.service(self.first.points)
+        model = self.model(0.0)._replace(points=points, course=course)
         found = evaluate(
             model,
             recorded(arrivals),

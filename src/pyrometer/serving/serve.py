@@ -65,8 +65,14 @@ class ServedModel:
             self._is_ready.set()
 
     def wait(self, timeout_s: Seconds | None = None) -> None:
-        """Wait until it has ended."""
+        """Wait until it has ended.
+
+        Raises:
+            UserProgramError: it ended by itself, since memory reached its limit.
+        """
         self._thread.join(timeout_s)
+        if not self._thread.is_alive():
+            self._raise_fault()
 
     def close(self) -> None:
         """Answer what was accepted, and end."""

@@ -8,6 +8,7 @@
     hang = "30s"              # a batch that takes longer is given up
     drain = "30s"             # how long accepted requests may take once the server is asked to end
     most-body = "64MiB"
+    most-memory = "6GiB"      # resident; beyond, it answers what it accepted and ends
     threads = 4
     replicas = 2              # processes that serve the model where --cluster is given, each with so many threads
     gpus = 0                  # that each of them is given
@@ -15,22 +16,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-
-from pyrometer.errors import InputError, UsageError
-from pyrometer.listening import is_loopback
+from pyrometer.hardware.cpu import allowed_cpus
 from pyrometer.quantity import Bytes, Seconds
-from pyrometer.record import Record, doc, from_dict
+from pyrometer.record import Record, doc
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.settings import find_project, parse_bytes, parse_duration, table_fields
+from pyrometer.settings import load_table, parse_bytes, parse_duration, require
 
 TOKEN = "PYROMETER_SERVE_TOKEN"  # noqa: S105 - the name of the variable
-"""Where the token comes from: a flag would show it to everybody on the machine."""
+"""Where the token comes from."""
 _SPELLED = {
     "latency": ("latency_s", parse_duration),
     "memory": ("memory_bytes", parse_bytes),
@@ -41,6 +37,7 @@ _SPELLED = {
     "slow": ("slow_s", parse_duration),
     "budget": ("budget_s", parse_duration),
     "most-body": ("most_body_bytes", parse_bytes),
+    "most-memory": ("most_memory_bytes", parse_bytes),
 }
 
 
@@ -69,6 +66,10 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hang_s: Annotated[Seconds, doc("a batch that takes longer is given up")] = 30.0
     drain_s: Annotated[Seconds, doc("for accepted requests, once the server is asked to end")] = 30.0
     most_body_bytes: Annotated[Bytes, doc("of a request")] = 64 << 20
+    most_memory_bytes: Annotated[
+        Bytes | None,
+        doc("of resident memory, before the server ends as at SIGTERM; by default 95 % of its container's"),
+    ] = None
     slow_s: Annotated[
         Seconds, doc("for the headers of a request, and for its body beside what its size takes")
     ] = 10.0
@@ -79,19 +80,25 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         """Refuse what no server could do."""
-        _require("port", self.port, 0 <= self.port < 65536, "0 to 65535")
-        _require("batch", self.batch, self.batch is None or self.batch >= 1, "at least 1")
-        _require("most_batch", self.most_batch, self.most_batch >= 1, "at least 1")
-        _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
-        _require("replicas", self.replicas, self.replicas >= 1, "at least 1")
-        _require("gpus", self.gpus, self.gpus >= 0, "0 or more")
+        require(0 <= self.port < 65536, "serve: port", self.port, "0 to 65535")
+        require(self.batch is None or self.batch >= 1, "serve: batch", self.batch, "at least 1")
+        require(self.most_batch >= 1, "serve: most_batch", self.most_batch, "at least 1")
+        require(self.threads is None or self.threads >= 1, "serve: threads", self.threads, "at least 1")
+        require(self.replicas >= 1, "serve: replicas", self.replicas, "at least 1")
+        require(self.gpus >= 0, "serve: gpus", self.gpus, "0 or more")
         for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s"):
-            _require(field, getattr(self, field), getattr(self, field) > 0, "above 0")
-        _require("most_body_bytes", self.most_body_bytes, self.most_body_bytes >= 1024, "at least 1 KiB")
+            require(getattr(self, field) > 0, f"serve: {field}", getattr(self, field), "above 0")
+        require(
+            self.most_body_bytes >= 1024, "serve: most_body_bytes", self.most_body_bytes, "at least 1 KiB"
+        )
+        most = self.most_memory_bytes
+        require(most is None or most >= 1 << 20, "serve: most_memory_bytes", most, "at least 1 MiB")
         for part in ("name", "version"):
             text = getattr(self, part)
             legal = all(letter.isalnum() or letter in "._-" for letter in text)
-            _require(part, text, legal, "letters, digits, '.', '_' and '-', since it stands in paths")
+            require(
+                legal, f"serve: {part}", text, "letters, digits, '.', '_' and '-', since it stands in paths"
+            )
 
     def policy(self, most_rows: int) -> BatchPolicy:
         """When batches of so many rows are closed."""
@@ -106,17 +113,7 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def computing_threads(self) -> int:
         """The loop that reads requests needs a core of its own."""
-        return self.threads or max(1, len(_cores()) - 1)
-
-
-def _cores() -> set[int]:
-    """Those that this process may use."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-
-
-def _require(name: str, value: object, condition: bool, legal: str) -> None:
-    if not condition:
-        raise InputError(f"serve: {name}: got {value}; legal is {legal}")
+        return self.threads or max(1, len(allowed_cpus()) - 1)
 
 
 def load_serve_settings(cwd: Path, **given: Any) -> ServeSettings:
@@ -125,38 +122,4 @@ def load_serve_settings(cwd: Path, **given: Any) -> ServeSettings:
     Raises:
         InputError: an unreadable file, an unknown key or a bad value.
     """
-    file = find_project(cwd)
-    fields = ServeSettings.__struct_fields__
-    found = {} if file is None else table_fields(file, "serve", fields, _SPELLED)
-    unknown = [name for name in given if name not in fields]
-    if unknown:
-        raise InputError(f"serve: {unknown[0]}: no such setting; legal are {', '.join(fields)}")
-    found |= {name: value for name, value in given.items() if value is not None}
-    return from_dict(ServeSettings, msgspec.to_builtins(found))
-
-
-def token_from(environ: Mapping[str, str]) -> str | None:
-    """The token that requests need, where one is set.
-
-    Raises:
-        InputError: it is too short to keep anybody out.
-    """
-    token = environ.get(TOKEN) or None
-    if token is not None and len(token) < 16:
-        raise InputError(
-            f"{TOKEN}: got {len(token)} characters; legal are 16 or more, such as those of `openssl rand -hex 32`"
-        )
-    return token
-
-
-def require_token(host: str, token: str | None) -> None:
-    """Let nobody listen for other machines without a token.
-
-    Raises:
-        UsageError: other machines could connect, and no token keeps them out.
-    """
-    if not is_loopback(host) and token is None:
-        raise UsageError(
-            f"--host {host}: other machines could connect; set {TOKEN} to a token that clients send, "
-            "such as that of `openssl rand -hex 32`"
-        )
+    return load_table(ServeSettings, "serve", cwd, given, spelled=_SPELLED)

@@ -133,11 +133,9 @@ class Heat:
         if owner is not None:
             per = self.method_runs(owner, function.name)
             within: Per = "layer" if per == "step" and function.name not in TRAINING_STEPS else per or "step"
-            return (
-                Hot(f"the {function.name} of class {owner.name}", None, function, per, within)
-                if per
-                else None
-            )
+            if per:
+                return Hot(f"the {function.name} of class {owner.name}", None, function, per, within)
+            return None
         if any(self.is_route(decorator) for decorator in function.decorator_list) and self.runs_model(
             function
         ):

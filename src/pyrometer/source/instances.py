@@ -55,9 +55,7 @@ class Instances:
                 return LEAF
         if isinstance(node, ast.AnnAssign):
             said = annotated(self.flow.module, node.annotation)
-            return (
-                said
-                if said.kind is not Kind.UNKNOWN or node.value is None
-                else self.flow.value_of(node.value)
-            )
+            if said.kind is not Kind.UNKNOWN or node.value is None:
+                return said
+            return self.flow.value_of(node.value)
         return self.flow.value_of(node) if isinstance(node, ast.expr) else UNKNOWN

@@ -195,11 +195,9 @@ class Names:
         if isinstance(expression, ast.Dict):
             keys = [self.literal(key, depth) for key in expression.keys]
             values = [self.literal(value, depth) for value in expression.values]
-            return (
-                MISSING
-                if MISSING in keys or MISSING in values
-                else hashed(dict, zip(keys, values, strict=True))
-            )
+            if MISSING in keys or MISSING in values:
+                return MISSING
+            return hashed(dict, zip(keys, values, strict=True))
         make = DISPLAYS.get(type(expression)) if expression is not None else None
         if make is None:
             return MISSING

@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 
 from pyrometer.errors import InputError
+from pyrometer.files import sync
 from pyrometer.quantity import Seconds
 from pyrometer.store.run import Artifact
 
@@ -38,17 +39,8 @@ def write_durably(path: Path, content: bytes | Path) -> tuple[int, str]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
     return size_bytes, digest.hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Force a folder's list of names to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_artifacts(root: Path, run_id: str, contents: Mapping[str, bytes | Path]) -> list[Artifact]:
@@ -73,7 +65,7 @@ def write_artifacts(root: Path, run_id: str, contents: Mapping[str, bytes | Path
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    sync_folder(root)
+    sync(root)
     return written
 
 

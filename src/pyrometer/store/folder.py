@@ -12,20 +12,19 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pyrometer.errors import InputError, StoreError
-from pyrometer.files import replacing
+from pyrometer.files import replacing, sync
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.store.artifacts import (
     artifact_bytes,
     find_orphans,
     read_file,
     remove_artifacts,
-    sync_folder,
     write_artifacts,
 )
 from pyrometer.store.backend import Contents, Signature
 from pyrometer.store.failure import store_errors
 from pyrometer.store.run import Artifact
-from pyrometer.store.sqlite import sqlite_engine
+from pyrometer.store.sqlite import DATABASE, sqlite_engine
 
 MARKS = "marks.json"
 _ORPHAN_AGE_S = 3600.0
@@ -38,7 +37,7 @@ class FolderBackend:
     def __init__(self, folder: Path, *, wait_s: Seconds) -> None:
         self.local = folder
         self.name = str(folder)
-        self.database = folder / "runs.db"
+        self.database = folder / DATABASE
         self.where = str(self.database)
         self.engine = sqlite_engine(self.database, wait_s=wait_s)
         self._writer = self.engine.execution_options(writes=True)
@@ -54,12 +53,12 @@ class FolderBackend:
         self._artifacts.mkdir(parents=True, exist_ok=True)
         if made:  # in a folder that was there before, the user decides what git sees
             (self.local / ".gitignore").write_text("*\n", encoding="utf-8")
-        sync_folder(self.local)
-        sync_folder(self.local.parent)
+        sync(self.local)
+        sync(self.local.parent)
 
     def settle(self) -> None:
         """Force the name of a new database to the disk."""
-        sync_folder(self.local)
+        sync(self.local)
 
     def errors(self) -> AbstractContextManager[None]:
         """Errors name the database."""
@@ -135,7 +134,7 @@ class FolderBackend:
 
 def signature_of(folder: Path) -> Signature:
     """When the database and its log were written, and how large they are; of a folder without a store as well."""
-    return tuple(_stat(folder / name) for name in ("runs.db", "runs.db-wal"))
+    return tuple(_stat(folder / name) for name in (DATABASE, f"{DATABASE}-wal"))
 
 
 def _stat(path: Path) -> tuple[int, int]:

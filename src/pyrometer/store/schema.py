@@ -22,10 +22,7 @@ from sqlalchemy import (
 )
 
 from pyrometer.errors import StoreError
-
-# Every revision in `migrations/versions`, oldest first. Known here too, so that a store that is up to date is
-# opened without importing alembic, which takes longer than the listing itself.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+from pyrometer.store.rows import REVISIONS
 
 metadata = MetaData()
 

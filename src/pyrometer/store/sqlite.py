@@ -7,10 +7,16 @@ import sqlite3
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+
+if TYPE_CHECKING:  # takes longer to import than a listing to print
+    from sqlalchemy import Connection, Engine
+
+DATABASE = "runs.db"
+"""Its name in the folder of a store."""
 
 # Every commit reaches the disk before it returns: what was reported as saved survives a power loss.
 _PRAGMAS = ("synchronous=FULL", "foreign_keys=ON")
@@ -23,9 +29,11 @@ def sqlite_engine(database: Path, *, wait_s: float) -> Engine:
     `execution_options(writes=True)`: it takes the write lock at once, because a lock that is only wanted halfway
     through a transaction cannot be waited for.
     """
+    from sqlalchemy import NullPool, create_engine, event
+
     engine = create_engine(
         "sqlite://",
-        creator=partial(_connect, database, wait_s),
+        creator=partial(connect, database, wait_s),
         poolclass=NullPool,
         json_serializer=lambda value: msgspec.json.encode(value).decode(),
         json_deserializer=msgspec.json.decode,
@@ -39,7 +47,8 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _connect(database: Path, wait_s: float) -> sqlite3.Connection:
+def connect(database: Path, wait_s: float) -> sqlite3.Connection:
+    """A connection to this file, which waits so long for other writers."""
     # No isolation level: transactions begin where `_begin` says, not where the driver guesses.
     connection = sqlite3.connect(_uri(database), uri=True, timeout=wait_s, isolation_level=None)
     try:

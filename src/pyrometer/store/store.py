@@ -16,11 +16,10 @@ at most files that belong to no run, which `prune` removes.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,14 @@ from sqlalchemy import Connection, RowMapping, Text, bindparam, cast, delete, fu
 
 from pyrometer.errors import InputError, StoreError
 from pyrometer.quantity import Seconds
-from pyrometer.record import from_dict, from_json, to_dict, to_json
+from pyrometer.record import from_json, to_dict, to_json
 from pyrometer.store import schema
 from pyrometer.store.backend import Backend, Contents, Signature
 from pyrometer.store.folder import FolderBackend
 from pyrometer.store.marks import Marks
 from pyrometer.store.place import Location, is_server, shown
-from pyrometer.store.run import DamagedRunError, Pruned, Run, RunSummary, created_at
-from pyrometer.store.upgrade import upgraded
+from pyrometer.store.rows import digest_of, run_of
+from pyrometer.store.run import Pruned, Run, RunSummary, created_at
 
 WAIT_S = 60.0
 _AT_ONCE = 500  # variables that a statement of the oldest SQLite takes, and to spare
@@ -160,16 +159,7 @@ class Store:
             row = connection.execute(select(schema.runs).where(columns.id == found[0])).mappings().one()
             files = select(schema.artifacts).where(schema.artifacts.c.run_id == found[0])
             kept = [_plain(file) for file in connection.execute(files).mappings()]
-        plain = _plain(row)
-        if not _is_as_saved(plain, plain.pop("sha256")):
-            raise DamagedRunError(
-                f"{self._backend.where}: run {found[0]} is damaged: it is not what was saved; take it from a backup, or measure again; "
-                "other runs can be read"
-            )
-        document = upgraded(plain["kind"], plain["document"])
-        return from_dict(
-            Run, {**plain, "document": document, "artifacts": sorted(kept, key=itemgetter("name"))}
-        )
+        return run_of(_plain(row), kept, self._backend.where)
 
     def runs(
         self, *, kind: str | None = None, name: str | None = None, limit: int | None = None
@@ -343,21 +333,7 @@ def _backend(location: Location, wait_s: Seconds) -> Backend:
 def _row(run: Run) -> dict[str, Any]:
     plain = to_dict(run)
     del plain["artifacts"]  # in their own table
-    return plain | {"sha256": _digest(msgspec.json.decode(msgspec.json.encode(plain)))}
-
-
-def _is_as_saved(plain: dict[str, Any], digest: str | None) -> bool:
-    """Whether a run has its digest; the oldest have none, and later ones one that does not cover their number."""
-    return (
-        digest is None
-        or digest == _digest(plain)
-        or digest == _digest({name: value for name, value in plain.items() if name != "number"})
-    )
-
-
-def _digest(plain: Mapping[str, Any]) -> str:
-    """Of all columns of a run as they are read, whatever the order of keys."""
-    return hashlib.sha256(msgspec.json.encode(plain, order="deterministic")).hexdigest()
+    return plain | {"sha256": digest_of(msgspec.json.decode(msgspec.json.encode(plain)))}
 
 
 def _plain(row: RowMapping) -> dict[str, Any]:

@@ -45,11 +45,9 @@ def headline(document: dict[str, Any]) -> str:
     if audit is not None:
         return f"score {audit['score']:.0f} of 100" if audit.get("score") is not None else ""
     median = median_s(document)
-    return (
-        _observed(evidence)
-        if median is None
-        else f"{format_seconds(median)} ({_spread(evidence['measurement'])})"
-    )
+    if median is None:
+        return _observed(evidence)
+    return f"{format_seconds(median)} ({_spread(evidence['measurement'])})"
 
 
 def _failure(document: dict[str, Any], evidence: dict[str, Any]) -> str | None:

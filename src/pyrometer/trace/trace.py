@@ -127,7 +127,7 @@ class RankTrace:
     @cached_property
     def places(self) -> Places:
         """User frame, module, phase and forward operator of every event."""
-        return find_places(self.events, self.tables["ops"], self.links.above)
+        return find_places(self.events, self.tables["ops"], self.links.above, self.sorts)
 
     def nearest(self, wanted: Mask) -> IntArray:
         """For each event the innermost wanted one at or above it in the call tree, as a row; -1 where there is none.

@@ -26,8 +26,10 @@ from pyrometer.rules.finding import Finding
 from pyrometer.settings import parse_bytes, parse_duration
 from pyrometer.store.commit import read_commit
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice
+from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import find_lever, select
 from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, Tuning
+from pyrometer.tuning.ranks.laboratory import RankLaboratory, laboratory_for
 from pyrometer.tuning.recipe.making import kept_files, make_recipe, proof_of
 from pyrometer.tuning.recipe.recipe import Artefact, Recipe, artefact_of
 from pyrometer.tuning.search.advised import findings_of
@@ -58,6 +60,7 @@ def tune(
     budget_s: Seconds | None = None,
     path: str | Path | None = None,
     progress: Progress | None = None,
+    nproc: int | None = None,
     **settings: Any,
 ) -> Recipe:
     """Try what could make a workload faster, keep what is proved, and return the recipe.
@@ -71,6 +74,7 @@ def tune(
         budget_s: for all of it, from the diagnosis to the confirmation; 600 s by default.
         path: where to write the recipe; by default nowhere.
         progress: told of the share of the budget that is spent.
+        nproc: run a script on so many ranks by torchrun, and try how it spreads its model over them.
         settings: further fields of `TuneSettings`: `tolerance`, `allow_semantic`, `metric`, `only`, `without`, `stages`, `seed`.
 
     Raises:
@@ -88,7 +92,9 @@ def tune(
         asked = TuneSettings(**chosen)
     except TypeError as error:
         raise InputError(f"tune: {error}; legal are {', '.join(TuneSettings.__struct_fields__)}") from error
-    _, recipe = search_recipe(work, asked, path=None if path is None else Path(path), progress=progress)
+    _, recipe = search_recipe(
+        work, asked, path=None if path is None else Path(path), progress=progress, num_ranks=nproc
+    )
     return recipe
 
 
@@ -101,6 +107,7 @@ def search_recipe(
     budget: Budget | None = None,
     cluster: str | None = None,
     progress: Progress | None = None,
+    num_ranks: int | None = None,
 ) -> tuple[Tuning, Recipe]:
     """Search, confirm, and make the recipe; what `tune` and the verb stand on.
 
@@ -112,6 +119,7 @@ def search_recipe(
         budget: the time of the settings, where some of it is spent already.
         cluster: of Ray, on whose machines of this one's kind levers are tried.
         progress: told how far it is.
+        num_ranks: of a script that is to be run by torchrun.
 
     Raises:
         PyrometerError: see `tune`.
@@ -119,9 +127,9 @@ def search_recipe(
     if cluster is not None:
         require_cluster(cluster)
     budget, tell = budget or Budget(settings.budget_s), progress or silent
-    selected = select(settings.only, settings.without)
+    selected = _fitting(settings, num_ranks)
     wanted = [lever for lever in selected if settings.memory_bytes is not None or not lever.for_memory]
-    with _bench(work, settings, path) as bench:
+    with _bench(work, settings, path, num_ranks) as bench:
         findings, without = _advised(bench.laboratory.source, budget, tell)
         tell(budget.share, "the baseline")
         baseline = bench.laboratory.open(())
@@ -150,8 +158,23 @@ def search_recipe(
         finally:
             search.close()
         confirmation = _confirmed(bench, search, base.peak_bytes, tell)
-        notes = [note for note in (confirmation.note, without, where) if note is not None]
+        noted = (*base.surveyed.notes, confirmation.note, without, where)
+        notes = [note for note in noted if note is not None]
         return _handed_over(bench, base, search, confirmation, notes)
+
+
+def _fitting(settings: TuneSettings, num_ranks: int | None) -> list[LeverOf[Any]]:
+    """The levers that are wanted, of those for many ranks or of those for one process.
+
+    Raises:
+        InputError: one that is named is for the other.
+    """
+    on_ranks = num_ranks is not None
+    for name in settings.only:
+        if ("ranks" in find_lever(name).kinds) != on_ranks:
+            how = "leave out --nproc" if on_ranks else "pass --nproc with a script that torchrun would start"
+            raise InputError(f"lever {name}: it is for {'one process' if on_ranks else 'many ranks'}; {how}")
+    return [each for each in select(settings.only, settings.without) if ("ranks" in each.kinds) == on_ranks]
 
 
 def _run(
@@ -201,7 +224,9 @@ class _Bench:
 
 
 @contextlib.contextmanager
-def _bench(work: Workload | str | Target, settings: TuneSettings, path: Path | None) -> Iterator[_Bench]:
+def _bench(
+    work: Workload | str | Target, settings: TuneSettings, path: Path | None, num_ranks: int | None
+) -> Iterator[_Bench]:
     """A folder for the search: beside the recipe, where it can be resumed; else a temporary one."""
     with contextlib.ExitStack() as stack:
         if path is None:
@@ -215,6 +240,15 @@ def _bench(work: Workload | str | Target, settings: TuneSettings, path: Path | N
             _made(folder)
         if isinstance(work, str):
             work = parse_target(work)
+        limits = Limits(tolerance=settings.tolerance, metric_drop=settings.metric_drop)
+        if num_ranks is not None:
+            if not isinstance(work, Target):
+                raise InputError(
+                    "nproc: got a workload, of one process; name the script that torchrun would start"
+                )
+            ranks = laboratory_for(work, num_ranks, folder, limits)
+            yield _Bench(work.text, ranks, folder, path, Path(work.spec.cwd))
+            return
         if isinstance(work, Target):
             source, name, cwd = protocol.Source(spec=work.spec), work.text, Path(work.spec.cwd)
             if work.kind == "script":
@@ -228,7 +262,6 @@ def _bench(work: Workload | str | Target, settings: TuneSettings, path: Path | N
                 work.name,
                 Path.cwd(),
             )
-        limits = Limits(tolerance=settings.tolerance, metric_drop=settings.metric_drop)
         laboratory = Laboratory(source, folder, limits, metric=settings.metric, cwd=str(cwd))
         yield _Bench(name, laboratory, folder, path, cwd)
 
@@ -398,6 +431,7 @@ def _handed_over(
         proof=proof,
         tolerance=search.settings.tolerance,
         environment=base.environment,
+        num_ranks=bench.laboratory.num_ranks if isinstance(bench.laboratory, RankLaboratory) else None,
         artefacts=_artefacts(bench, confirmation.configuration),
         now=dt.datetime.now(dt.UTC),
     )
@@ -446,7 +480,12 @@ def _goals(
         # Of the confirmation too, whose figures are those that are told.
         reached = before if verdict is None else (verdict.baseline_s or before) * verdict.ratio
         met = reached <= settings.latency_s
-        left = "" if met else remaining(bench.laboratory.source, reached, _dtype(confirmation.configuration))
+        known = bench.laboratory.source != protocol.Source()  # not of a script
+        left = (
+            ""
+            if met or not known
+            else remaining(bench.laboratory.source, reached, _dtype(confirmation.configuration))
+        )
         yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met, left=left)
     if settings.memory_bytes is not None:
         peak = confirmation.peak_bytes if confirmation.configuration else base.peak_bytes

@@ -15,7 +15,7 @@ import abc
 import contextlib
 import copy
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import torch
 
@@ -24,9 +24,6 @@ from pyrometer.quantity import Bytes
 from pyrometer.workload.state import preserved_rng
 from pyrometer.workload.surroundings import Surroundings, preserved_surroundings
 from pyrometer.workload.variant import Variant
-
-if TYPE_CHECKING:
-    from typing import Self
 
 Mark: TypeAlias = Callable[[str], None]
 """Called with a phase's name when that phase ends."""

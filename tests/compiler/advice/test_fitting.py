@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 import torch
 from torch import nn
 
 from pyrometer.compiler.advice.fitting import fitting_levers
 from pyrometer.compiler.inspection.observe import observe_compile
+
+pytestmark = pytest.mark.slow  # compiles
 
 
 class Deep(nn.Module):

@@ -67,6 +67,7 @@ def _has_phase(log: CompileLog, name: str) -> bool:
     return any(f'"{name}"' in entry.payload for entry in log.of("chromium_event"))
 
 
+@pytest.mark.slow
 def test_compile_blocks() -> None:
     model, x = Net(), torch.randn(8, 16)
     with torch.no_grad():
@@ -80,6 +81,7 @@ def test_compile_blocks() -> None:
     assert _uses(whole, "= torch._C._nn.gelu(") >= NUM_BLOCKS * _uses(parts, "= torch._C._nn.gelu(")
 
 
+@pytest.mark.slow
 def test_share_regions(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = Net(), torch.randn(8, 16)
     whole, wanted = _compiling(lambda: torch.compile(model, backend="aot_eager")(x))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from representative import every
 
 HEAD = """\
 import copy
@@ -523,7 +524,7 @@ def f(x: Tensor):
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(2, CASES), ids=lambda case: case.name)
 def test_the_rewrite_takes_breaks_away_and_keeps_the_outputs(
     case: Case, program: Callable[[str], Any], caplog: Any, capsys: Any
 ) -> None:
@@ -543,7 +544,7 @@ def test_the_rewrite_takes_breaks_away_and_keeps_the_outputs(
         assert all(torch.equal(one, other) for one, other in zip(again.outputs, wanted, strict=True))
 
 
-@pytest.mark.parametrize("case", CASES[:9], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(3, CASES[:9]), ids=lambda case: case.name)
 def test_gradients_of_a_rewritten_decision_are_those_of_the_branch_that_was_taken(
     case: Case, program: Callable[[str], Any]
 ) -> None:

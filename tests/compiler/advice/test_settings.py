@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from representative import every
 from torch._dynamo import config
 
 HEAD = """\
@@ -80,7 +81,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("case", every(3, CASES.values()), ids=CASES)
 def test_the_setting_takes_breaks_away(
     case: tuple[str, str, str], program: Callable[[str], Any], capsys: Any
 ) -> None:

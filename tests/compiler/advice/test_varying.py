@@ -12,6 +12,8 @@ from pyrometer.compiler.advice.fitting import fitting_levers
 from pyrometer.compiler.inspection.observe import observe_compile
 from pyrometer.report.facts.compile import headline, sections
 
+pytestmark = pytest.mark.slow  # compiles
+
 
 class Entry:
     keys = values = None

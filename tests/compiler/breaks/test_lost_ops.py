@@ -78,6 +78,7 @@ def test_methods_of_one_name_in_one_file_are_told_apart(see: Callable[..., Any],
     assert seen.counts.graphs == counting.graphs
 
 
+@pytest.mark.slow
 def test_eager_modules_around_a_compiled_one_are_not_laid_to_its_breaks(watch: Callable[..., Any]) -> None:
     compiled = torch.compile(Around(), backend="eager")
     model = torch.nn.Sequential(torch.nn.Identity(), compiled)
@@ -146,6 +147,7 @@ def test_a_backends_failure_is_not_laid_to_a_break(see: Callable[..., Any]) -> N
     assert (skip.kind, skip.num_breaks, skip.lost_ops) == ("raised", 0, 2)
 
 
+@pytest.mark.slow
 def test_printed_graphs_count_as_many_operations_as_the_backend_gets(
     programs: ModuleType, watch: Callable[..., Any], counting: Any
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_context_manager_that_another_program_entered_is_not_missed():
     assert inspected(Around(compiled(Sized()))).incomplete == []
 
 
+@pytest.mark.slow
 def test_a_second_instance_of_a_class_is_incomplete():
     inspected(compiled(Breaking(1)))
     report = inspected(compiled(Breaking(2)))
@@ -110,6 +111,7 @@ def test_a_second_instance_of_a_class_is_incomplete():
     assert report.incomplete == [PLACE]
 
 
+@pytest.mark.slow
 def test_a_function_that_was_given_up_before_is_told():
     model = compiled(Looping())
     inspected(model)
@@ -117,12 +119,14 @@ def test_a_function_that_was_given_up_before_is_told():
     assert any("forward" in name for name in inspected(model).incomplete)
 
 
+@pytest.mark.slow
 def test_another_program_is_complete():
     inspected(compiled(Breaking(1)))
 
     assert inspected(compiled(Sized())).incomplete == []
 
 
+@pytest.mark.slow
 def test_after_a_reset_nothing_is_missing():
     model = compiled(Breaking(1))
     inspected(model)
@@ -143,6 +147,7 @@ def test_observing_tells_what_was_compiled_before():
     assert check_budget(seen.report(), CompileBudget(max_graphs=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stance", ["default", "eager_on_recompile"])
 def test_observing_tells_of_calls_that_run_eagerly_in_silence(stance):
     model = compiled(Sized())
@@ -167,6 +172,7 @@ def test_observing_what_runs_compiled_has_no_runtime():
     assert seen.report().incomplete == []
 
 
+@pytest.mark.slow
 def test_a_program_behind_its_limit_is_not_said_to_be_switched_off():
     model = compiled(Sized())
     with torch.inference_mode():

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,12 +47,27 @@ def training(model: nn.Module, batches: Any = None, **settings: Any) -> Training
     return Training(model, nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.01), batches, **settings)
 
 
-def test_a_break_gives_two_graphs_with_costs_numerics_and_runtime(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="aot_eager"), batch))
+@pytest.fixture(scope="module")
+def broken() -> tuple[CompileReport, list[str]]:
+    """What is found of a model with one break, and what was told meanwhile."""
+    told: list[str] = []
+    torch._dynamo.reset()
+    work = Inference(torch.compile(states.Branching(), backend="aot_eager"), torch.randn(4, WIDTH))
+    return inspect(work, progress=lambda _share, what: told.append(what)), told
+
+
+@pytest.fixture(scope="module")
+def imported() -> None:
+    """The compiler changes its own settings while it is imported, once."""
+    inspect(Inference(torch.compile(nn.Linear(2, 2), backend="eager"), torch.randn(2, 2)))
+
+
+def test_a_break_gives_two_graphs_with_costs_numerics_and_runtime(broken):
+    report, _ = broken
 
     assert (report.graphs, len(report.breaks), report.skipped_frames) == (2, 1, 0)
     assert report.breaks[0].id is not None
-    assert report.breaks[0].file == branching.forward.__code__.co_filename
+    assert report.breaks[0].file == states.Branching.forward.__code__.co_filename
     assert report.cost.first_call_s > report.cost.steady_s > 0
     assert report.cost.eager_steady_s > 0
     assert 0 < report.cost.compile_s <= report.cost.first_call_s
@@ -88,6 +102,7 @@ def test_a_model_compiled_in_place_is_taken_as_it_is(straight, batch):
     assert not any("force_eager" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_parts_that_are_compiled_are_each_a_frame(straight, batch):
     model = nn.Sequential(
         torch.compile(nn.Linear(WIDTH, WIDTH), backend="eager"), torch.compile(straight, backend="eager")
@@ -107,6 +122,7 @@ def test_a_compiled_function_that_is_called_within_is_found(batch):
     assert not any("as it is written" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_nested_compiled_functions_are_told_apart(batch):
     inner = torch.compile(lambda x: torch.sin(x) + 1, backend="eager")
 
@@ -122,6 +138,7 @@ def test_nested_compiled_functions_are_told_apart(batch):
     assert len({graph.compile_id for graph in report.runtime.graphs if graph.calls}) == report.graphs
 
 
+@pytest.mark.slow
 def test_every_shape_of_a_list_is_met_and_unused_variants_do_not_pay(straight):
     report = inspect(
         Inference(torch.compile(straight, backend="eager"), [(n, WIDTH) for n in (4, 5, 6, 7)]), steps=1
@@ -144,6 +161,7 @@ def test_training_has_its_backward_in_the_graphs_time(straight):
     assert report.error.within_tolerance
 
 
+@pytest.mark.slow
 def test_training_of_a_model_compiled_in_place_needs_no_copy(straight):
     straight.compile(backend="aot_eager")
     before = {name: value.clone() for name, value in straight.state_dict().items()}
@@ -155,6 +173,7 @@ def test_training_of_a_model_compiled_in_place_needs_no_copy(straight):
     assert all(torch.equal(value, before[name]) for name, value in straight.state_dict().items())
 
 
+@pytest.mark.slow
 def test_autocast_is_compiled_too(straight):
     report = inspect(training(torch.compile(straight, backend="aot_eager"), amp=torch.bfloat16))
 
@@ -219,6 +238,7 @@ def test_random_outputs_have_no_error_and_a_reason(batch):
     assert any("random state" in line for line in report.unavailable)
 
 
+@pytest.mark.slow
 def test_calls_that_run_eagerly_in_silence_are_found(batch):
     steps = itertools.count()
     function = torch.compile(lambda x, n: x * n, backend="eager", dynamic=False)
@@ -235,15 +255,15 @@ def test_calls_that_run_eagerly_in_silence_are_found(batch):
     assert report.limit_reached
 
 
-def test_guards_are_timed(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="eager"), batch))
-
+def test_guards_are_timed(broken):
+    report, _ = broken
     frames = report.guards.per_compilation
     assert {frame.compile_id for frame in frames} == {"0/0", "1/0"}
     assert all(frame.eval_s is not None and 0 < frame.eval_s < report.cost.first_call_s for frame in frames)
     assert report.guards.eval_s == pytest.approx(sum(frame.eval_s for frame in frames))
 
 
+@pytest.mark.slow
 def test_a_reset_by_the_user_is_counted_and_disturbs_nothing(straight, batch):
     compiled, steps = torch.compile(straight, backend="eager"), itertools.count()
 
@@ -259,6 +279,7 @@ def test_a_reset_by_the_user_is_counted_and_disturbs_nothing(straight, batch):
     assert [graph.calls_per_step for graph in report.runtime.graphs if graph.calls] == [1]
 
 
+@pytest.mark.slow
 def test_what_was_compiled_before_is_noted(straight, batch):
     compiled = torch.compile(straight, backend="eager")
     with torch.inference_mode():
@@ -292,6 +313,7 @@ def test_a_fault_in_the_handler_breaks_nothing_and_is_counted(straight, batch, m
     assert any("could not be read" in line for line in report.unavailable)
 
 
+@pytest.mark.slow
 def test_a_reader_that_fails_loses_only_its_own_part(branching, batch, monkeypatch):
     from pyrometer.compiler import build
 
@@ -313,8 +335,7 @@ def test_a_reader_that_fails_loses_only_its_own_part(branching, batch, monkeypat
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_settings_loggers_stance_and_objects_are_as_before(branching, fails):
-    inspect(Inference(torch.compile(lambda_module(), backend="eager"), torch.randn(2, 2)))  # imports, once
+def test_settings_loggers_stance_and_objects_are_as_before(branching, fails, imported):
     model = torch.compile(branching, backend="eager", fullgraph=fails)
     work = training(model)
     weights = {name: value.clone() for name, value in branching.state_dict().items()}
@@ -330,9 +351,8 @@ def test_settings_loggers_stance_and_objects_are_as_before(branching, fails):
     assert not work.parts.optimizer.state
 
 
-def test_everything_is_restored_when_the_users_program_fails(batch):
+def test_everything_is_restored_when_the_users_program_fails(batch, imported):
     model = torch.compile(nn.Linear(WIDTH + 1, 1), backend="eager")
-    inspect(Inference(torch.compile(lambda_module(), backend="eager"), torch.randn(2, 2)))
     before = states.compiler_state()
     with pytest.raises(UserProgramError):
         inspect(Inference(model, batch))
@@ -340,19 +360,8 @@ def test_everything_is_restored_when_the_users_program_fails(batch):
     assert states.differences(before) == {}
 
 
-def test_torchs_log_is_not_listened_to_afterwards(straight, batch):
-    inspect(Inference(torch.compile(straight, backend="eager"), batch))
-    ours = [
-        handler
-        for handler in logging.getLogger("torch.__trace").handlers
-        if isinstance(handler, collector._Handler)
-    ]
-
-    assert ours == []
-
-
-def test_the_report_survives_json(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="aot_eager"), batch))
+def test_the_report_survives_json(broken):
+    report, _ = broken
 
     assert from_json(CompileReport, to_json(report)) == report
 
@@ -369,21 +378,14 @@ def test_numbers_that_are_not_positive_are_refused(straight, batch, wrong):
         inspect(Inference(straight, batch), **wrong)
 
 
-def test_progress_is_told(straight, batch):
-    told: list[str] = []
-    inspect(
-        Inference(torch.compile(straight, backend="eager"), batch),
-        progress=lambda _share, what: told.append(what),
-    )
+def test_progress_is_told(broken):
+    _, told = broken
 
     assert told[0] == "first step"
     assert "steps under the profiler" in told
 
 
-def lambda_module() -> nn.Module:
-    return nn.Linear(2, 2)
-
-
+@pytest.mark.slow
 def test_no_module_of_the_compiler_is_imported_by_importing_this():
     import subprocess
 
@@ -403,6 +405,7 @@ def test_a_compiler_that_is_switched_off_is_said_to_have_compiled_nothing(straig
     assert "nothing was compiled: torch.compile is switched off by the stance force_eager" in report.notes
 
 
+@pytest.mark.slow
 def test_dropout_in_training_has_no_error_and_a_reason():
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.5), nn.Linear(WIDTH, 1))
     report = inspect(training(torch.compile(model, backend="aot_eager")))
@@ -411,6 +414,7 @@ def test_dropout_in_training_has_no_error_and_a_reason():
     assert any("random state" in line for line in report.unavailable)
 
 
+@pytest.mark.slow
 def test_a_smaller_last_batch_is_met_and_compiled_before_the_steady_steps(straight):
     batches = [(torch.randn(n, WIDTH), torch.randn(n, 1)) for n in (4, 4, 4, 4, 4, 3)]
     report = inspect(training(torch.compile(straight, backend="eager"), batches), steps=1)
@@ -420,7 +424,7 @@ def test_a_smaller_last_batch_is_met_and_compiled_before_the_steady_steps(straig
     assert not any("while steps were timed" in note for note in report.notes)
 
 
-def test_ctrl_c_in_a_step_keeps_what_was_found_and_leaves_everything_as_it_was(straight, batch):
+def test_ctrl_c_in_a_step_keeps_what_was_found_and_leaves_everything_as_it_was(straight, batch, imported):
     compiled, steps = torch.compile(straight, backend="eager"), itertools.count()
 
     def step():
@@ -428,7 +432,6 @@ def test_ctrl_c_in_a_step_keeps_what_was_found_and_leaves_everything_as_it_was(s
             raise KeyboardInterrupt
         return compiled(batch)
 
-    inspect(Inference(torch.compile(lambda_module(), backend="eager"), torch.randn(2, 2)))
     before = states.compiler_state()
     report = inspect(Call(step))
 
@@ -444,6 +447,7 @@ def test_a_first_step_without_any_work_on_tensors_is_no_error():
     assert report.cost.steady_s is not None
 
 
+@pytest.mark.slow
 def test_the_worst_shape_counts_for_the_numerics(straight):
     def wrong_when_dynamic(graph, inputs):
         dynamic = any(isinstance(each, torch.SymInt) for each in inputs)
@@ -464,6 +468,7 @@ def test_a_mode_that_was_asked_for_needs_no_note(straight, batch, monkeypatch):
     assert not any("as it is written" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_a_program_that_gets_faster_is_repaid_and_says_when():
     def many_additions(x):
         for _ in range(300):
@@ -478,7 +483,7 @@ def test_a_program_that_gets_faster_is_repaid_and_says_when():
             return many_additions(x)
 
     work = Inference(torch.compile(Adding(), backend=one_addition), [(4, 4), (5, 4)])
-    report = inspect(work, budget_s=3.0, run_steps=10**9)
+    report = inspect(work, budget_s=1.0, run_steps=10**9)
     short = {graph.compile_id: graph for graph in report.runtime.graphs}
 
     assert report.error.within_tolerance
@@ -506,8 +511,7 @@ def test_a_module_of_torch_that_is_compiled_in_place_compiles_nothing_and_that_i
     )
 
 
-def test_a_step_under_the_profiler_is_as_long_as_the_graphs_in_it_at_least(branching, batch):
-    report = inspect(Inference(torch.compile(branching, backend="eager"), batch))
-
+def test_a_step_under_the_profiler_is_as_long_as_the_graphs_in_it_at_least(broken):
+    report, _ = broken
     in_graphs_s = sum(graph.total_s for graph in report.runtime.graphs) / report.runtime.num_steps
     assert report.runtime.profiled_step_s > in_graphs_s > 0

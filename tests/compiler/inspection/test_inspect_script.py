@@ -20,6 +20,7 @@ def script(tmp_path: Path):
     return write
 
 
+@pytest.mark.slow
 def test_a_script_is_reported_as_it_runs(script, capfd):
     inspected_script = inspect_script(
         [

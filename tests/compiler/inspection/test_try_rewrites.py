@@ -16,6 +16,8 @@ from pyrometer.record import from_json, to_json
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
 
+pytestmark = pytest.mark.slow  # compiles
+
 PROGRAM = """
 import torch
 from torch import nn

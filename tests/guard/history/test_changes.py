@@ -31,8 +31,9 @@ def gate(truth: float, *, seed: int = 0, pairs: int = 5, sd: float = 0.005, **fi
     return Gate(**{"benchmark": BENCHMARK, "log_ratios": values, "head": 1.0, **plain, **fields})
 
 
-def job(base: int, head: int, *gates: Gate, trusted: bool = True, checked: bool = True) -> Recorded:
+def job(base: int, head: int, *gates: Gate, trusted: bool = True, checked: bool = True, **fields) -> Recorded:
     report = GuardReport(
+        **fields,
         trusted=trusted,
         self_check=SELF_CHECK if checked else None,
         gates=list(gates),
@@ -47,6 +48,18 @@ def history(steps) -> list[Recorded]:
 
 
 logs = st.lists(st.floats(-0.3, 0.3), min_size=1, max_size=30)
+
+
+def test_a_renamed_benchmark_goes_on_under_its_new_name():
+    renamed = {"perf_net.py::perf_new": BENCHMARK}
+    jobs = [
+        job(0, 1, gate(0.1)),
+        job(1, 2, gate(0.2, benchmark="perf_net.py::perf_new"), renamed=renamed),
+        job(2, 3, gate(0.3, benchmark="perf_net.py::perf_new")),
+    ]
+    (series,) = all_series(chain(jobs))
+    assert series.benchmark == "perf_net.py::perf_new"
+    assert [point.log_ratio for point in series.points] == pytest.approx([0.1, 0.2, 0.3])
 
 
 @given(logs)

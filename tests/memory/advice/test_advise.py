@@ -36,6 +36,7 @@ def test_the_largest_saving_comes_first_and_nothing_of_another_phase(wide, profi
     assert not work.parts.optimizer.state
 
 
+@pytest.mark.slow
 def test_no_saving_is_larger_than_the_peak(deep, profiled):
     work = deep()
     profile = profiled(work)
@@ -122,6 +123,7 @@ def test_compiled_programs_are_advised_without_their_lines(deep):
     assert "micro-batching" in slugs
 
 
+@pytest.mark.slow
 def test_a_profile_comes_with_advice(wide):
     profile = profile_memory(wide(foreach=True), scaling=False, weigh_s=300)
     assert {"bf16-parameters", "optimizer-implementation"} <= {advice.slug for advice in profile.advice}

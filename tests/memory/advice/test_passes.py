@@ -45,6 +45,7 @@ def test_a_peak_in_the_optimizer_suppresses_what_lowers_activations(wide, case_o
     assert notes[0].startswith("activation checkpointing would not lower the peak")
 
 
+@pytest.mark.slow
 def test_micro_batches_lower_a_peak_of_activations(deep, keeps_its_word):
     split = deep(batch=lambda x, y: list(zip(x.chunk(4), y.chunk(4), strict=True)), accumulate=4)
     keeps_its_word(micro_batches, deep(), split, "micro-batching", 0.02)

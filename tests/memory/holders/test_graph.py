@@ -208,6 +208,7 @@ def test_depth_is_that_of_the_longest_chain():
     assert graph.nodes == (20_003 if limit is None else 2 * limit)
 
 
+@pytest.mark.slow
 def test_holders_behind_a_deep_graph_are_looked_for_as_safely():
     first = torch.zeros(1, requires_grad=True)
     hidden = torch.exp(first)
@@ -221,6 +222,7 @@ def test_holders_behind_a_deep_graph_are_looked_for_as_safely():
     history.clear()
 
 
+@pytest.mark.slow
 def test_a_long_list_of_tensors_that_are_chained_can_still_be_freed():
     total, totals = torch.zeros(1, requires_grad=True), []
     for _ in range(60_000):

@@ -9,6 +9,7 @@ from collections import deque
 
 import pytest
 import torch
+from representative import standing_for_all
 from torch import nn
 
 import pyrometer as pm
@@ -299,8 +300,14 @@ def test_results_are_bitwise_the_same():
 
 @pytest.mark.parametrize(
     "surrounding",
-    [torch.no_grad, torch.inference_mode, lambda: torch.autocast("cpu", dtype=torch.bfloat16)],
-    ids=["no_grad", "inference_mode", "autocast"],
+    standing_for_all(
+        {
+            "no_grad": torch.no_grad,
+            "inference_mode": torch.inference_mode,
+            "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+        },
+        "autocast",
+    ),
 )
 def test_a_watch_inside_of_another_mode_works(surrounding):
     model, kept = nn.Linear(16, 16), []

@@ -29,6 +29,7 @@ def test_a_good_guess_costs_two_tries():
     assert tried == [37, 38]
 
 
+@pytest.mark.slow
 def test_the_answer_is_the_largest_batch_in_whichever_phase_the_peak_is_then(mlp):
     small = predict_memory(mlp())
     budgets = [small.peak_bytes * factor for factor in (1, 3, 20)]
@@ -46,6 +47,7 @@ def test_a_budget_below_one_sample_has_no_batch(mlp):
     assert fit.peak_bytes is None
 
 
+@pytest.mark.slow
 def test_settings_change_the_answer(mlp):
     [plain] = largest_batch_that_fits(mlp(), [2**20])
     [less] = largest_batch_that_fits(mlp(), [2**20], optimizer="SGD")

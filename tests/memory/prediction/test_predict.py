@@ -57,6 +57,7 @@ def test_another_batch_and_length_are_predicted_to_the_byte(tokens):
     assert_exact(predict_memory(tokens(), batch=9, sequence=40), tokens(batch=9, length=40))
 
 
+@pytest.mark.slow
 def test_checkpointing_is_predicted_to_the_byte(tokens):
     plain, work = predict_memory(tokens()), tokens()
     memory = predict_memory(work, checkpoint="every")
@@ -123,6 +124,7 @@ def test_a_gradient_scaler_and_a_scheduler_are_followed(mlp, amp):
     assert abs(told - real) <= 16  # what the scaler reads of its own
 
 
+@pytest.mark.slow
 def test_nothing_of_the_users_is_touched(tokens):
     work, seen = tokens(), []
     model, optimizer = work.parts.model, work.parts.optimizer

@@ -39,6 +39,7 @@ def loop(line: str, steps: int) -> str:
     return LOOP.replace("LINE", line).replace("STEPS", str(steps))
 
 
+@pytest.mark.slow
 def test_a_list_that_is_cleared_every_fifty_steps_is_no_leak(
     follow_here: Callable[..., FollowedHere],
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_list_that_is_cleared_every_fifty_steps_is_no_leak(
     assert leak.num_steps == 67
 
 
+@pytest.mark.slow
 def test_a_buffer_that_is_full_at_step_hundred_is_no_leak(follow_here: Callable[..., FollowedHere]) -> None:
     leak = follow_here(loop(FILLED, 240), leak_steps=None).leak
     assert leak.verdict in {"stable", "allocator warm-up"}

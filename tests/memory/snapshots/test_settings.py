@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from pyrometer.memory.snapshots.allocator.settings import (
     KEYS,
     check_settings,
@@ -46,6 +48,7 @@ def torch_accepts(texts):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_torch_agrees_about_what_is_right_and_wrong():
     assert (
         torch_accepts(GOOD + REJECTED + LET_PASS) == [True] * len(GOOD) + [False] * len(REJECTED) + [True] * 3

@@ -67,7 +67,5 @@ def recorded_documents() -> dict[str, Document]:
     }
     for when in JOBS:
         evidence = evidence_of("job", when)
-        made[f"trace job {when}"] = TraceDocument(
-            evidence=evidence, diagnosis=explain(evidence, (FILES["job"],))
-        )
+        made[f"trace job {when}"] = TraceDocument.of(evidence, explain(evidence, (FILES["job"],)))
     return made

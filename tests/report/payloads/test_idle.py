@@ -88,12 +88,12 @@ def test_the_wait(found):
 
 
 def test_groups_sum_to_the_attributed_time(found, document):
-    assert sum(found.groups.total_ns) == document.ranks[0].idle.attributed_ns
-    assert sum(cause.total_ns for cause in found.causes) == document.ranks[0].idle.attributed_ns
+    assert sum(found.groups.total_ns) == document.reports[0].idle.attributed_ns
+    assert sum(cause.total_ns for cause in found.causes) == document.reports[0].idle.attributed_ns
 
 
 def test_attachments_give_more_gaps_than_the_document(document, trace):
-    report = document.ranks[0]
+    report = document.reports[0]
     without = msgspec.structs.replace(report.idle, gaps=[])
     short = changed(document, ranks=[msgspec.structs.replace(report, idle=without)])
     (alone,) = blocks(short, Attachments())

@@ -76,8 +76,8 @@ def test_a_document_alone_gives_its_largest_rows(document, trace):
 
 
 def test_one_block_per_rank(document, trace):
-    again = msgspec.structs.replace(document.ranks[0], rank=3)
-    both = changed(document, ranks=[document.ranks[0], document.ranks[0], again])
+    again = msgspec.structs.replace(document.reports[0], rank=3)
+    both = changed(document, ranks=[document.reports[0], document.reports[0], again])
     tables = tables_of(trace)
     names = [block.name for block in blocks(both, Attachments(tables=[tables, tables]))]
     assert names == ["operators/0", "operators/3"]

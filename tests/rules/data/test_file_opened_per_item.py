@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 HEAD = """
 import h5py
 import numpy as np

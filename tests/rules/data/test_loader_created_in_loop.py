@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 HEAD = """
 import torch

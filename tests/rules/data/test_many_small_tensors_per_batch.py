@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.workload.program.record import InputTensor, Program
-
-torch = pytest.importorskip("torch")
 
 
 def program(count: int, num_bytes: int, device: str = "cuda") -> Program:

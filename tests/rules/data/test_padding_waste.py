@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
-
-torch = pytest.importorskip("torch")
 
 HEAD = "import torch\n"
 

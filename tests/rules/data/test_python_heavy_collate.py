@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from pyrometer.loading.report import StageTime
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.source.module import Module
-
-torch = pytest.importorskip("torch")
 
 HEAD = "import torch\nfrom torch.utils.data import DataLoader\n"
 TAIL = "\nloader = DataLoader(data, collate_fn=collate)\n"

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
-
-torch = pytest.importorskip("torch")
 
 
 def test_the_loaders_advice_is_carried(

@@ -64,7 +64,8 @@ def test_idle_workers_are_worth_knowing(
 def test_workers_that_cost_more_than_they_bring_are_a_fault(
     observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     import pyrometer as pm
 
     def evidence(num_workers: int) -> Case:

@@ -26,13 +26,19 @@ def jobs(load: Callable[[str], ModuleType]) -> ModuleType:
     return load("tests/trace/jobs/conftest.py")
 
 
-@pytest.fixture
-def synthetic(jobs: ModuleType, trace_tests: ModuleType, tmp_path: Path) -> Callable[..., Case]:
-    """`synthetic(slow_us={2: 500}, rank=0)`: evidence of a synthetic job."""
+@pytest.fixture(scope="session")
+def synthetic(
+    jobs: ModuleType, trace_tests: ModuleType, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Case]:
+    """`synthetic(slow_us={2: 500}, rank=0)`: evidence of a synthetic job, read once for all who ask for the same."""
+    made: dict[str, Case] = {}
 
     def make(*, rank: int = 0, **options: Any) -> Case:
-        job = jobs.SyntheticJob(tmp_path, trace_tests.TraceBuilder, **options)
-        return job_evidence(job.write(), rank)
+        which = f"{rank} {options}"
+        if which not in made:
+            job = jobs.SyntheticJob(tmp_path_factory.mktemp("job"), trace_tests.TraceBuilder, **options)
+            made[which] = job_evidence(job.write(), rank)
+        return made[which]
 
     return make
 

@@ -10,7 +10,7 @@ from pyrometer.trace.jobs.waits import JobCollective
 SIZE = 64 << 20
 
 
-def job_with(evidence, *, rate, best, host=None, devices=(), calls=50):
+def job_with(evidence, *, rate, best, host=None, devices=(), calls=50, equals=None):
     """The job of some traces with one collective of a known bandwidth."""
     duration = sum(row.span_ns for row in evidence.job.ranks) // 2
     collective = JobCollective(
@@ -26,6 +26,8 @@ def job_with(evidence, *, rate, best, host=None, devices=(), calls=50):
         wait_ns=0,
         duration_ns=duration,
         bus_bandwidth=rate,
+        bus_bandwidth_of_equals=equals,
+        group_ranks="[0, 4]",
     )
     group = CollectiveGroup(
         name="all_reduce",
@@ -51,6 +53,13 @@ def test_collectives_far_below_their_fastest_call_are_found(findings, synthetic)
     (finding,) = findings("PYR610", job_with(synthetic(), rate=40e9, best=200e9))
     assert "20.0 % of its fastest call" in finding.message
     assert finding.cost.share == pytest.approx(0.5 * 0.8, rel=0.01)
+
+
+def test_a_group_that_is_slower_than_those_that_lie_alike_is_found(findings, synthetic):
+    (finding,) = findings("PYR610", job_with(synthetic(), rate=40e9, best=41e9, equals=100e9))
+    assert "among ranks [0, 4] moves 40.0 GB/s, 40.0 % of what the groups beside it reach" in finding.message
+    assert finding.evidence["group_ranks"] == "[0, 4]"
+    assert findings("PYR610", job_with(synthetic(), rate=80e9, best=81e9, equals=100e9)) == []
 
 
 def test_links_that_are_known_set_the_mark(findings, synthetic):

@@ -16,7 +16,7 @@ from pyrometer.rules.lint import run as running
 from pyrometer.rules.lint.result import LintResult
 from pyrometer.rules.lint.run import lint_paths
 from pyrometer.rules.match import Fix, match
-from pyrometer.rules.rule import Rule
+from pyrometer.rules.rule import Rule, declare, declared
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.edit import Edit
 from pyrometer.source.module import Module
@@ -37,10 +37,10 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def make_rule() -> Iterator[Callable[..., Rule]]:
     """`make_rule("PYR890", "slow-call", check)`: a rule that is gone after the test."""
-    before = dict(registry._declared)
+    before = dict(declared)
 
     def make(code: str, name: str, check: Callable[[Module], Any] = no_matches, **fields: Any) -> Rule:
-        rule = registry.declare(
+        rule = declare(
             **{"code": code, "name": name, "doc": DOC, "severity": "warning", "fix_class": "exact", **fields}
         )
         rule.in_source(check)
@@ -48,14 +48,14 @@ def make_rule() -> Iterator[Callable[..., Rule]]:
         return rule
 
     yield make
-    added = set(registry._declared) - set(before)
+    added = set(declared) - set(before)
     for code in added - {rule.code for rule in _real_rules()}:
-        del registry._declared[code]
+        del declared[code]
     registry.rules.cache_clear()
 
 
 def _real_rules() -> list[Rule]:
-    return [rule for rule in registry._declared.values() if rule.doc != DOC]
+    return [rule for rule in declared.values() if rule.doc != DOC]
 
 
 def renaming(module: Module, old: str, new: str, fix_class: Any = "exact"):

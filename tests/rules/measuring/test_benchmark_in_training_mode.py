@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from pyrometer.rules.match import Match
-
-torch = pytest.importorskip("torch")
 
 HEAD = """
 import time

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
-
-torch = pytest.importorskip("torch")
 
 HEAD = "import time, torch\n"
 

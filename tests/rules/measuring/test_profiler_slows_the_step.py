@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.capture.record import Capture, CaptureOptions
-
-torch = pytest.importorskip("torch")
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 HEAD = """
 import itertools

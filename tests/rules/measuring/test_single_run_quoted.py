@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 HEAD = """
 import time
 import torch

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 HEAD = """
 import time

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from pyrometer.rules.match import Match
 from pyrometer.source.edit import apply_edits
-
-torch = pytest.importorskip("torch")
 
 HEAD = "import torch\n"
 

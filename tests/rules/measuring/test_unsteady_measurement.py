@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+import torch
 
 from pyrometer.bench.quality import CaveatCode, caveat
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
-
-torch = pytest.importorskip("torch")
 
 NOT_STEADY = caveat(
     CaveatCode.NOT_STEADY, "no steady state within 30 steps", "run with a larger budget", 60.0

@@ -2,34 +2,17 @@
 
 import socket
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from moody import HANGS, LOSES_ROWS, RAISES, WAITS, body_of, infer, row
+from moody import HANGS, LOSES_ROWS, PATH, RAISES, WAITS, beside, body_of, infer, row, until
 
 import pyrometer as pm
 from pyrometer.errors import InputError, UsageError
 
-PATH = "/v2/models/moody/infer"
-
-
-def until(condition, what):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.005)
-
 
 def tallied(client):
     return client.get("/v2/models/moody/stats").json()["measured"]
-
-
-def beside(url, *rows, **more):
-    """A request in a thread of its own."""
-    pool = ThreadPoolExecutor(1)
-    return pool.submit(lambda: httpx.post(url + PATH, json=body_of(rows, **more), timeout=60))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from torch import nn
 
 from pyrometer.errors import InputError
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import ServicePoint
+from pyrometer.serving.batching.service_times import Pace, ServicePoint
 from pyrometer.serving.planning.arrivals import Arrival, read_arrivals, recorded
-from pyrometer.serving.planning.plan import Model, evaluate, plan
+from pyrometer.serving.planning.plan import Model, _interval, evaluate, plan
 from pyrometer.serving.planning.replay import ServiceDraws, Shaped, replay
 from pyrometer.serving.running.shaping import Shaping
 from pyrometer.serving.running.signature import TensorSpec
@@ -121,6 +121,7 @@ def test_nothing_is_recommended_that_does_not_keep_up():
     assert "add a replica" in found.sentence
 
 
+@pytest.mark.slow
 def test_buckets_waste_less_than_padding_to_the_longest():
     class Echo(nn.Module):
         def forward(self, ids):
@@ -214,9 +215,32 @@ def test_a_record_keeps_its_gaps_when_it_is_shuffled():
 def test_a_busy_moment_of_the_machine_stays_one():
     """Ranks that were low for a while and high for a while: independent draws would mix them."""
     points = [ServicePoint(bucket="", rows=1, samples_s=[0.001, 0.002])]
-    ranks = [0.0] * 640 + [0.9] * 640
-    draws = ServiceDraws(points, (), ranks)
+    course = [Pace(0.0, rank) for rank in [0.0] * 640 + [0.9] * 640]
+    draws = ServiceDraws(points, (), course)
     random = np.random.default_rng(0)
-    taken = np.array([draws.draw("", 1, random) for _ in range(640)]).reshape(10, 64)
+    shares = [draws.next_pace(random).rank for _ in range(640)]
+    taken = np.array([draws.service_s("", 1, share) for share in shares]).reshape(10, 64)
     assert set(taken.ravel()) == {0.001, 0.002}
     assert all(len(set(block)) == 1 for block in taken)
+
+
+def test_what_comes_while_the_loop_is_late_shares_the_batch():
+    arrivals = [Arrival(0.0), Arrival(0.003), Arrival(0.02)]
+    draws = ServiceDraws(POINTS, (), [Pace(0.005, 0.0)])
+    found = replay(arrivals, BatchPolicy(), ALIKE, draws, np.random.default_rng(0))
+    alone_s = found.latencies_s[2] - 0.005
+    together_s = found.latencies_s[0] - 0.005
+    assert found.num_batches == 2
+    assert together_s > alone_s > 0
+    assert found.latencies_s[1] == pytest.approx(found.latencies_s[0] - 0.003)
+
+
+@pytest.mark.parametrize("num", [8, 40])
+def test_intervals_hold_another_course_as_often_as_they_say(num):
+    """Also of few replays, whose least and most alone enclose too little."""
+    random = np.random.default_rng(num)
+    held = [
+        _interval(list(np.exp(random.normal(0, 0.5, num)))).holds(float(np.exp(random.normal(0, 0.5))))
+        for _ in range(2000)
+    ]
+    assert 0.93 < np.mean(held) < 0.99

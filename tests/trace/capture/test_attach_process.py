@@ -80,12 +80,14 @@ def test_training_steps(process, tmp_path, count):
     assert again.steps.height == 1
 
 
+@pytest.mark.slow
 def test_steps_of_a_loop_are_its_outermost_spans(process, tmp_path, count):
     trace = attach(process("loop").pid, tmp_path / "trace.json", steps=3)
     assert trace.steps.height == 3
     assert [count(trace, name) for name in ("tick", "sense", "plan")] == [3, 3, 3]
 
 
+@pytest.mark.slow
 def test_a_time_of_all_threads_or_no_steps(process, tmp_path, count):
     running = process("plain")
     with pytest.raises(InputError, match="ask for a time instead"):

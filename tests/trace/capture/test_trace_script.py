@@ -28,6 +28,7 @@ def test_a_training_script(script, tmp_path, count, capfd):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["script.py", "trace.json.gz"]
 
 
+@pytest.mark.slow
 def test_a_script_that_raises_leaves_the_trace_of_what_there_was(script, capfd):
     text = "for i in range(9):\n    step()\n    if i == 6: raise ValueError('boom')"
     path = script(text)

@@ -226,7 +226,11 @@ def test_traces_without_steps_or_devices_are_compared_as_a_whole(new_builder, tm
 @pytest.mark.parametrize("steps", [4, pytest.param(8, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(
     ("between", "within"),
-    [(0.014, 0.03), (0.02, 0.08), pytest.param(0.1, 0.2, marks=pytest.mark.exhaustive)],
+    [
+        (0.02, 0.08),
+        pytest.param(0.014, 0.03, marks=pytest.mark.exhaustive),
+        pytest.param(0.1, 0.2, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_two_runs_of_one_program_are_hardly_ever_told_apart(between, within, steps):
     """Steps scatter around a level that itself differs from run to run."""

@@ -85,6 +85,7 @@ def test_files_that_do_not_tell_their_rank_are_numbered_in_order(tmp_path: Path,
     assert [rank.rank for rank in read_job(paths, workers=1).ranks] == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_takes_only_its_own_file_along(
     synthetic_job: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

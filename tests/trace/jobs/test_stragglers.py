@@ -98,3 +98,23 @@ def test_without_numbers_the_order_within_steps_decides(synthetic_job: Any) -> N
     ordered = read_job(synthetic_job(slow_us={2: 200}, numbered=False).write(), workers=1)
     assert ordered.stragglers == numbered.stragglers
     assert any("matched by their order" in note for note in ordered.notes)
+
+
+def test_groups_of_one_shape_are_put_beside_each_other(tmp_path: Any, new_builder: Any) -> None:
+    paths = []
+    for rank in range(4):
+        one = new_builder(tmp_path, distributedInfo={"rank": rank, "world_size": 4})
+        group, took = rank % 2, (400 if rank % 2 else 100)
+        args = {
+            "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 1_000_000, "Out msg nelems": 1_000_000,
+            "Group size": 2, "Process Group Name": f"dp{group}", "Process Group Ranks": str([group, group + 2]),
+        }  # fmt: skip
+        for step in range(4):
+            one.annotate(f"ProfilerStep#{step}", 1000 * step, 900)
+            one.launch("ncclDevKernel_AllReduce", 1000 * step + 5, 1000 * step + 50, took, Seq=step, **args)
+        paths.append(one.write(f"rank{rank}.json"))
+    beside = {one.group: one for one in read_job(paths, workers=1).collectives}
+    fast, slow = beside["dp0"], beside["dp1"]
+    assert slow.bus_bandwidth is not None
+    assert (fast.bus_bandwidth, fast.bus_bandwidth_of_equals) == (4 * slow.bus_bandwidth, slow.bus_bandwidth)
+    assert slow.bus_bandwidth_of_equals == fast.bus_bandwidth

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from pyrometer.garbage import uncollected
 from pyrometer.trace.reading.chunks import Document
 from pyrometer.trace.reading.collector import Collector
-from pyrometer.trace.reading.load import gc_paused
 from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.salvage import Salvage
 
@@ -141,7 +141,7 @@ def test_events_found_deep_inside_and_between_large_keys():
 def test_loading_leaves_no_cycles_behind(text):
     """With collection paused, a cycle would keep the chunk and the parts of the tables of every file that was read."""
     gc.collect()
-    with gc_paused():
+    with uncollected():
         text.load(text.good().replace(b"op7", b'o"p', 1))
         left = [one for one in gc.get_objects() if type(one) in {Collector, Document, RepairLog, Salvage}]
     assert left == []

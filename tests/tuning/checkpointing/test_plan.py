@@ -22,6 +22,7 @@ from pyrometer.tuning.checkpointing.verify import match_gradients, measured_peak
 QUICK_S = 1.0
 
 
+@pytest.mark.slow
 def test_a_plan_fits_its_budget_when_it_is_run_and_trains_the_same(works):
     work = works.transformer()
     before = measured_peak(work)

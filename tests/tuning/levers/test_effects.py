@@ -100,6 +100,7 @@ def test_the_peak_is_lower(lever, tmp_path):
     assert measured_peak(work) < 0.75 * measured_peak(deep())
 
 
+@pytest.mark.slow
 def test_plans_of_checkpointing_save_more_from_one_to_the_next(tmp_path):
     choices = find_lever("checkpointing").choices(subject_of(deep(), tmp_path))
     peaks = [measured_peak(changed(deep(), tmp_path, choice("checkpointing", **each))) for each in choices]

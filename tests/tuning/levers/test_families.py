@@ -241,6 +241,8 @@ AUTOCAST_AROUND_CALLS = Applied("autocast_bf16", mlp)
 """A context leaves no trace outside of calls; its probe asks whether this machine honours it."""
 
 SLOW = (pytest.mark.slow,)
+ANOTHER_OF_ITS_KIND = (pytest.mark.slow, pytest.mark.exhaustive)
+"""What compiles for many seconds, and has a brother that is applied in every run."""
 IN_ONE_PROCESS = (pytest.mark.exhaustive,)
 """Runtimes bring threads and allocators of their own, which several in one process do not always survive; as in a search,
 each runs in a process of its own in `tests/tuning/trials/test_worker.py`."""
@@ -259,7 +261,7 @@ FITS = [
     Applied("foreach_optimizer", training),
     Applied("foreach_optimizer", without_choice),
     Applied("compile_optimizer", training, {}, SLOW),
-    Applied("compile_optimizer", without_choice, {}, SLOW),
+    Applied("compile_optimizer", without_choice, {}, ANOTHER_OF_ITS_KIND),
     Applied("accumulate", training, {"num_parts": 3}),
     Applied("checkpointing", training, {"modules": {"0": "full", "1": "full"}, "written": {}}),
     Applied("num_workers", loading, {"num": 1}),
@@ -271,8 +273,8 @@ FITS = [
     Applied("sdpa", masked_attention),
     Applied("sdpa", transformer, {}, SLOW),
     Applied("compile", mlp, {"mode": "default"}, SLOW),
-    Applied("compile", convolutions, {"mode": "default", "freezing": True}, SLOW),
-    Applied("compile", mlp, {"mode": "default", "freezing": True, "cpp_wrapper": True}, SLOW),
+    Applied("compile", convolutions, {"mode": "default", "freezing": True}, ANOTHER_OF_ITS_KIND),
+    Applied("compile", mlp, {"mode": "default", "freezing": True, "cpp_wrapper": True}, ANOTHER_OF_ITS_KIND),
     Applied("compile", encoder, {"mode": "default", "freezing": True, "fastpath": False}, SLOW),
     Applied("micro_batches", blocks, {"samples": 3}),
     Applied("compile_regional", blocks, {}, SLOW),
@@ -398,7 +400,11 @@ def outputs_and_probe(subject, choice):
 
 @pytest.mark.parametrize(
     "applied",
-    [a for a in FITS if a.lever not in {"threads", "compile", *WRAPPERS} and a != AUTOCAST_AROUND_CALLS],
+    {
+        a.lever: a
+        for a in FITS
+        if a.lever not in {"threads", "compile", *WRAPPERS} and a != AUTOCAST_AROUND_CALLS
+    }.values(),
     ids=lambda a: a.lever,
 )
 def test_the_probe_sees_that_a_lever_was_not_applied(applied, tmp_path):

@@ -44,6 +44,7 @@ def test_both_sides_run_equally_often_and_not_always_in_one_order():
     assert len({order[n] for n in range(0, len(order), 2)}) == 2
 
 
+@pytest.mark.exhaustive
 def test_alike_settings_are_hardly_ever_called_different():
     outcomes = [proved(1.0, noise=0.15, seed=seed)[0].outcome for seed in range(40)]
     assert sum(outcome in {"faster", "slower"} for outcome in outcomes) <= 4

@@ -76,7 +76,7 @@ def test_where_all_are_damaged_there_is_none(folder):
     assert len(folder.rejected) == 3
 
 
-@pytest.mark.parametrize("failing", ["_sync", "_sha256", "to_json"])
+@pytest.mark.parametrize("failing", ["sync", "sha256_of", "to_json"])
 def test_a_write_that_fails_leaves_those_before_and_nothing_half(failing, folder, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")

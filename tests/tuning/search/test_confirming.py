@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.tuning.search.confirming import Pairs, confirm, expected_next
@@ -59,3 +60,26 @@ def test_numbers_are_checked_before_timed_steps_train_the_model_on():
     laboratory = Noting()
     confirm(laboratory, (), Pairs(2, 1.0), lambda *_: None)
     assert laboratory.asked == ["check", "compare", "peak", "compare"]
+
+
+class Varying(Noting):
+    """Finds another ratio in each pair of processes."""
+
+    def __init__(self, *ratios):
+        super().__init__()
+        self.ratios = iter(ratios)
+
+    def compare(self, best, candidate, budget_s, rule, seed=0):
+        verdict = super().compare(best, candidate, budget_s, rule, seed)
+        return replace(verdict, ratio=next(self.ratios))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "num_pairs"),
+    [((0.5, 0.5, 0.5, 0.5), 2), ((0.9, 0.8, 0.9, 0.8), 3)],
+    ids=["decided", "undecided"],
+)
+def test_once_the_time_is_over_two_pairs_that_decide_are_enough(ratios, num_pairs):
+    overdue = Pairs(4, 1.0, end_s=0.0)
+    verdict, _, _ = confirm(Varying(*ratios), (), overdue, lambda *_: None)
+    assert verdict.num_processes == num_pairs

@@ -31,7 +31,7 @@ def precompiled(models, monkeypatch):
         monkeypatch.setattr(rivals, "timed", timed)
         settings = {
             "sample": [{"x": (2, size, 4)} for size in LENGTHS],
-            "max_graphs": 6,
+            "max_graphs": 3,
             "backend": "eager",
             **settings,
         }
@@ -54,6 +54,7 @@ def test_where_buckets_lose_another_way_is_recommended_and_said(precompiled):
     assert from_json(BucketStatistics, to_json(statistics)) == statistics
 
 
+@pytest.mark.slow
 def test_where_buckets_win_nothing_is_said(precompiled):
     speed = {"buckets": 1.0, "dynamic": 3.0, "eager": 3.7, "one_size": 11.0}
     _, statistics = precompiled(lambda way, size: speed[way] * size * 1e-3)
@@ -74,6 +75,7 @@ def test_the_number_of_buckets_follows_from_the_time_that_steps_take(precompiled
     assert len(steep.plan.axes[0].edges) > 2
 
 
+@pytest.mark.slow
 def test_edges_and_costs_that_are_given_stay(precompiled, models):
     given, _ = precompiled(lambda _way, _size: 1.0, step_cost=float)
     assert len(given.plan.axes[0].edges) > 2
@@ -146,6 +148,7 @@ def test_calls_go_the_way_that_wins_where_that_is_asked_for(precompiled, best):
     assert any("as is done" in note for note in after.notes) == (best != "buckets")
 
 
+@pytest.mark.slow
 def test_without_being_asked_buckets_go_on_although_they_lose(precompiled):
     speed = {"buckets": 4.0, "dynamic": 3.0, "eager": 3.7, "one_size": 11.0}
     runner, _ = precompiled(lambda way, size: speed[way] * size * 1e-3)
@@ -154,6 +157,7 @@ def test_without_being_asked_buckets_go_on_although_they_lose(precompiled):
     assert runner.statistics().fallback_calls == 0
 
 
+@pytest.mark.slow
 def test_how_many_calls_are_expected_decides_how_many_graphs_pay(precompiled, monkeypatch):
     monkeypatch.setattr(
         precompiling, "cost_by_time", lambda *_: (lambda size: size * 1e-3, 20.0)

@@ -197,7 +197,9 @@ def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(progra
     "choices",
     [
         [LeverChoice(lever="aot_inductor")],
-        [LeverChoice(lever="aot_inductor", parameters={"freezing": True})],
+        pytest.param(
+            [LeverChoice(lever="aot_inductor", parameters={"freezing": True})], marks=pytest.mark.exhaustive
+        ),
         [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="onnxruntime")],
         [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="openvino")],
     ],

@@ -42,9 +42,9 @@ WITHOUT_TORCH = [
     ("wrong_syntax.py",),
 ]
 WITH_TORCH = [
-    ("train.py", "--epochs", "2"),
+    pytest.param(("train.py", "--epochs", "2"), marks=pytest.mark.exhaustive),
     ("train.py", "--epochs", "1", "--workers", "2"),
-    ("torch_failures.py",),
+    pytest.param(("torch_failures.py",), marks=pytest.mark.exhaustive),
     ("torch_failures.py", "workers"),
     ("many_things.py",),
     ("compiled.py", "aot_eager"),

@@ -16,9 +16,10 @@ from pyrometer.bench.clock import Clock
 from pyrometer.bench.comparison.verdict import Metric
 from pyrometer.bench.genuine import doubts
 from pyrometer.bench.quality import Caveat, CaveatCode
-from pyrometer.bench.sampling import paused_gc, step_failure
+from pyrometer.bench.sampling import step_failure
 from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.garbage import uncollected
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Session
 
@@ -76,7 +77,7 @@ class Side:
             session.activate()
             prepared = [session.prepare() for _ in range(num_calls)]
             clock.synchronize()
-            with paused_gc():
+            with uncollected():
                 queued_start = clock.all_queued_ns() if watched else 0
                 span_start, cpu_start = clock.host_ns(), clock.cpu_ns()
                 for arguments in prepared:

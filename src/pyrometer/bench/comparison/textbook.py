@@ -24,11 +24,9 @@ def cohen_d(baseline: Floats, candidate: Floats) -> float:
     n, m = len(baseline), len(candidate)
     pooled = ((n - 1) * baseline.var(ddof=1) + (m - 1) * candidate.var(ddof=1)) / (n + m - 2)
     difference = float(candidate.mean() - baseline.mean())
-    return (
-        difference / math.sqrt(pooled)
-        if pooled > 0
-        else math.copysign(math.inf, difference) * (difference != 0)
-    )
+    if pooled > 0:
+        return difference / math.sqrt(pooled)
+    return math.copysign(math.inf, difference) * (difference != 0)
 
 
 def cohen_word(d: float) -> str:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.registry import kinds
 from pyrometer.compiler.advice.site import Site
 from pyrometer.compiler.breaks.record import Break
 
-GENERAL = Advice(
-    slug="move-it-out-of-the-compiled-function",
-    title="move it out of the compiled function",
+GENERAL = titled(
+    "move it out of the compiled function",
     why="torch cannot trace this. Do it before or after the compiled function and hand the result in; where it has to stay, put it "
     "under torch.compiler.disable at the start or end of the function, so that the rest remains one graph.",
     fix_class="exact",

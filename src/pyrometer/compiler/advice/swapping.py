@@ -7,7 +7,7 @@ import linecache
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -17,9 +17,6 @@ from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.stack import own_name
 from pyrometer.errors import InputError
 from pyrometer.place import Place
-
-if TYPE_CHECKING:
-    from typing import Self
 
 TRIED = frozenset({"exact", "tolerance"})
 """How exact a rewrite must be to be tried without anybody's leave."""

@@ -103,7 +103,7 @@ def graph_svg(
         raise InputError(f"colour_by={colour_by!r}: one of {', '.join(_COLOUR_BY)}")
     keys = {box.name: _key(box, colour_by) for box in layout.boxes}
     colours = _colours(keys, colour_by)
-    width = max(layout.width, _heading_width(layout))
+    width = max(layout.width, 42 + len(layout.title) * 8.4 + len(_said(layout)) * _CHAR)
     legend = _legend(colours, width)
     height = layout.height + 2 * _LEGEND_HEIGHT + legend[1]
     inner = [
@@ -139,10 +139,6 @@ def _heading(layout: GraphLayout) -> str:
         f'<text x="16" y="24"><tspan class="fx-title">{_text(layout.title)}</tspan>'
         f'<tspan class="fx-soft" dx="10">{_text(_said(layout))}</tspan></text>'
     )
-
-
-def _heading_width(layout: GraphLayout) -> float:
-    return 42 + len(layout.title) * 8.4 + len(_said(layout)) * _CHAR
 
 
 def _said(layout: GraphLayout) -> str:

@@ -36,11 +36,9 @@ def why_nothing(work: Workload, silent: Sequence[SilentEager]) -> str:
 
 def _refusal() -> str:
     held = stance()
-    return (
-        f"torch compiles nothing more of them under the stance {held}"
-        if held != "default"
-        else "they fit no compilation, and torch compiles nothing more of a function behind the recompile limit"
-    )
+    if held != "default":
+        return f"torch compiles nothing more of them under the stance {held}"
+    return "they fit no compilation, and torch compiles nothing more of a function behind the recompile limit"
 
 
 def _compiled_in_place(work: Workload) -> str | None:

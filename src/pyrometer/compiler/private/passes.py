@@ -125,7 +125,7 @@ class PassProbe:
                     new = (
                         inner.name
                         for inner in graph.nodes
-                        if inner.name not in before and _is_unplaced(inner)
+                        if inner.name not in before and not inner.meta.get("stack_trace")
                     )
                     hits.places = dict.fromkeys(new, places)
                     self._open[-1].hits.setdefault(name, _Hits()).add(hits)
@@ -201,10 +201,6 @@ def _vanished(nodes: list[Any]) -> dict[str, Any]:
 
 def _places(nodes: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(filter(None, (user_line(node) for node in nodes))))
-
-
-def _is_unplaced(node: Any) -> bool:
-    return not node.meta.get("stack_trace")
 
 
 def _pattern_name(entry: Any, node: Any) -> str:

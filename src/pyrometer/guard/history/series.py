@@ -96,7 +96,8 @@ def chain(jobs: Sequence[Recorded]) -> list[Recorded]:
 def all_series(jobs: Sequence[Recorded]) -> list[Series]:
     """Every metric of every benchmark along a chain.
 
-    A commit in which a benchmark was not measured ends its series; the longest end that is whole is kept.
+    A commit in which a benchmark was not measured ends its series; the longest end that is whole is kept. One that was renamed
+    goes on.
     """
     names = dict.fromkeys((gate.benchmark, gate.metric) for job in jobs for gate in job.report.gates)
     made = (_series(jobs, benchmark, metric) for benchmark, metric in names)
@@ -105,12 +106,13 @@ def all_series(jobs: Sequence[Recorded]) -> list[Series]:
 
 def _series(jobs: Sequence[Recorded], benchmark: str, metric: str) -> Series | None:
     links: list[tuple[Recorded, Gate]] = []
-    for job in jobs:
-        gate = next((g for g in job.report.gates if (g.benchmark, g.metric) == (benchmark, metric)), None)
+    name = benchmark
+    for job in reversed(jobs):
+        gate = next((g for g in job.report.gates if (g.benchmark, g.metric) == (name, metric)), None)
         if gate is None or not _is_link(gate):
-            links.clear()
-        else:
-            links.append((job, gate))
+            break
+        links.insert(0, (job, gate))
+        name = job.report.renamed.get(name, name)
     if not links:
         return None
     spread = _pooled_spread([gate.log_ratios for _, gate in links])

@@ -12,15 +12,12 @@ import sys
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from typing import Self
 
 from pyrometer.loading.profiling.record import LineShare
 from pyrometer.quantity import Seconds
 from pyrometer.source.ownership import owner_of
 from pyrometer.text import shown_path
-
-if TYPE_CHECKING:
-    from typing import Self
 
 INTERVAL_S = 0.002
 

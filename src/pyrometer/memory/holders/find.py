@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 
+from pyrometer.garbage import uncollected
 from pyrometer.memory.holders import islands, kinds
 from pyrometer.memory.holders.drawing import describe_cycle, describe_graph_cycle
 from pyrometer.memory.holders.naming import describe
@@ -53,7 +53,8 @@ def find_holders(
     'history[…]'
     """
     deadline_s = clock() + budget_s
-    with _collector_off(), autograd_nodes.as_is():
+    # A collection would only cost time, and take away what is looked at.
+    with uncollected(), autograd_nodes.as_is():
         heap = gc.get_objects()
         roots = all_roots()
         targets = Targets(tensors)
@@ -134,15 +135,3 @@ def _cycle(wanted: Any, garbage: islands.Garbage, search: Search, index: int) ->
 def _undecided(budget_s: float) -> Holder:
     words = f"not found within {budget_s:g} s"
     return Holder(path=words, name=words, root="not decided", chain=[])
-
-
-@contextlib.contextmanager
-def _collector_off() -> Iterator[None]:
-    """No garbage collection meanwhile: it would only cost time, and take away what is looked at."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

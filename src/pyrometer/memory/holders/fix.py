@@ -164,11 +164,9 @@ def _cycle(holder: Holder) -> str:
 
 def _default(holder: Holder) -> str:
     """The first line of the function: what the calls share is only copied."""
-    return (
-        f"{holder.name} = {holder.container}({holder.name})"
-        if holder.container in ("list", "dict", "set")
-        else ""
-    )
+    if holder.container in ("list", "dict", "set"):
+        return f"{holder.name} = {holder.container}({holder.name})"
+    return ""
 
 
 def _optimizer(_: Holder) -> str:

@@ -122,15 +122,12 @@ class _Walk:
             one = waiting.pop()
             kind = kinds.kind_of_type(type(one))
             if kind is Kind.TENSOR:
-                total += self._storage_bytes(one)
+                total += sum(self._count(*pair) for pair in _sizes(one)) if not _is_parameter(one) else 0
             elif kind is Kind.STORAGE:
                 total += self._count(dispatch.storage_key(one), one.nbytes())
             elif self._is_new(one, kind):
                 waiting.extend(_parts(one, kind))
         return total
-
-    def _storage_bytes(self, tensor: Any) -> int:
-        return 0 if _is_parameter(tensor) else sum(self._count(*pair) for pair in _sizes(tensor))
 
     def _count(self, key: int, size: int) -> int:
         if key in self._storages:

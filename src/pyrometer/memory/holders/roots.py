@@ -194,8 +194,6 @@ def _context() -> list[Root]:
 def _handled() -> list[Root]:
     """The exception that a running `except` block handles."""
     error = sys.exc_info()[1]
-    return (
-        []
-        if error is None
-        else [Root("traceback", "the exception being handled", items=[("exception", error)])]
-    )
+    if error is None:
+        return []
+    return [Root("traceback", "the exception being handled", items=[("exception", error)])]

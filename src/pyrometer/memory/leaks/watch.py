@@ -8,7 +8,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import torch
 
@@ -26,9 +26,6 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.workload.call import Call
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.workload import Workload
-
-if TYPE_CHECKING:
-    from typing import Self
 
 DEFAULT_STEPS = FIRST_STRETCH
 NUM_SCANS = 15

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import torch
 from torch import nn
@@ -35,9 +35,6 @@ from pyrometer.workload.state import optimizer_tensors
 from pyrometer.workload.whereabouts.autograd_sequence import current_node
 from pyrometer.workload.whereabouts.following import Following
 from pyrometer.workload.whereabouts.modules import ModuleStack
-
-if TYPE_CHECKING:
-    from typing import Self
 
 Workspace: TypeAlias = Callable[[str, Sequence[Any], Sequence[Any]], Bytes]
 

@@ -10,7 +10,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import nn
@@ -23,9 +23,6 @@ from pyrometer.memory.recording.recorder import AllocationRecorder
 from pyrometer.memory.scripts.phases import SETUP
 from pyrometer.quantity import counted
 from pyrometer.workload.whereabouts.modules import ModuleStack
-
-if TYPE_CHECKING:
-    from typing import Self
 
 MOST_EVENTS = 600_000
 """Allocations and frees that are recorded, in about 100 MB; a script without steps may go on for ever."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from pyrometer.memory.snapshots.layout import reserved_over_time
 from pyrometer.memory.snapshots.snapshot import (
@@ -52,15 +51,11 @@ def find_releases(snapshot: Snapshot, device: DeviceSnapshot) -> list[Release]:
     asked = _stacks_asking(snapshot)
     runs: list[list[int]] = []
     for event in given:
-        if runs and _adjacent(events.action[runs[-1][-1] + 1 : event]):
+        if runs and (events.action[runs[-1][-1] + 1 : event] == FREE_COMPLETED).all():
             runs[-1].append(event)
         else:
             runs.append([event])
     return [_release(device, run, reserved, top, asked) for run in runs]
-
-
-def _adjacent(between: npt.NDArray[np.uint8]) -> bool:
-    return bool((between == FREE_COMPLETED).all())
 
 
 def _stacks_asking(snapshot: Snapshot) -> set[int]:

@@ -1,13 +1,15 @@
-"""`/metrics` over HTTP, from threads of its own: rendered once per tick, however many ask."""
+"""Pages such as `/metrics` over HTTP, from threads of its own: rendered once per tick, however many ask."""
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from pyrometer.listening import is_token, url_of
 from pyrometer.monitor.export.prometheus import CONTENT_TYPE
 
 _MOST_BYTES = 1 << 16
@@ -22,18 +24,29 @@ class Page(NamedTuple):
     status: int = 200
 
 
-class MetricsServer:
-    """Serves `/metrics`, `/snapshot` as JSON, and `/healthz`."""
+HEALTH = "/healthz"
+"""Needs no token: those who ask are probes."""
 
-    def __init__(self, address: str, port: int, pages: dict[str, Callable[[], Page]]) -> None:
-        """Listen; raises OSError where the port is taken."""
-        handler = type("_Handler", (_Handler,), {"pages": {"/healthz": _healthy, **pages}})
+
+class MetricsServer:
+    """Serves pages such as `/metrics`, and `/healthz`."""
+
+    def __init__(
+        self, address: str, port: int, pages: dict[str, Callable[[], Page]], *, token: str | None = None
+    ) -> None:
+        """Listen, and answer those that bring the token where there is one; raises OSError where the port is taken."""
+        handler = type("_Handler", (_Handler,), {"pages": {HEALTH: _healthy, **pages}, "token": token})
         self._server = _Server((address, port), handler)
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="pyrometer-metrics", daemon=True
         )
         self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """How a client of this machine reaches it."""
+        return url_of(self._server.socket)
 
     def close(self) -> None:
         """Stop listening."""
@@ -58,6 +71,10 @@ def _healthy() -> Page:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, address: tuple[str, int], handler: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A scraper that has gone is no news; the base class would print a traceback among the program's own output."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
@@ -66,11 +83,17 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     pages: dict[str, Callable[[], Page]]
+    token: str | None
     timeout = 10.0  # of a client that says nothing
 
     def do_GET(self) -> None:
         """Answer one request."""
-        make = self.pages.get(self.path.partition("?")[0])
+        path = self.path.partition("?")[0]
+        shown = self.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if self.token is not None and path != HEALTH and not is_token(shown, self.token):
+            self.send_error(401, "token: missing or wrong; send Authorization: Bearer TOKEN")
+            return
+        make = self.pages.get(path)
         if make is None:
             self.send_error(404, f"legal are {', '.join(self.pages)}")
             return

@@ -62,8 +62,8 @@ def _lead(document: TraceDocument, ranks: Sequence[RankReport]) -> RankReport:
 
 
 def _name(document: TraceDocument) -> str:
-    if len(document.ranks) > 1 and document.diff is None:
-        return counted(len(document.ranks), "rank")
+    if len(document.reports) > 1 and document.diff is None:
+        return trace_document.number_of_ranks(document)
     return " against ".join(name.rpartition("/")[2] for name in document.target.split(" against "))
 
 
@@ -86,6 +86,7 @@ def _trust(document: TraceDocument, report: RankReport) -> str:
     capture = document.evidence.capture
     if capture is not None and capture.overhead_ratio is not None:
         said.append(f"the profiler made steps {capture.overhead_ratio:.3g}× as long")
+    said += document.evidence.job.warnings[:1] if document.evidence.job is not None else []
     grave = [issue.message for issue in report.health if issue.severity != "info"]
     return " · ".join([*said, *grave[:1]])
 

@@ -54,6 +54,16 @@ BARS_HOW = (
     "Each bar is the mean step of a rank, divided as in the bar of one rank. Hatched is what a rank waited in collectives for the last one "
     "to come: the late rank has the least of it."
 )
+LATE = "Who is late in which step"
+LAGS_HOW = (
+    "A row is a rank, a column a step. The darker, the further the rank came behind the middle one of its group to a collective, by work of "
+    "its own: what it waited for in other groups is taken off."
+)
+LAGS_CHANGE = "One dark row is a rank that is slow; dark cells here and there are uneven batches or hiccups; a dark column is a moment that met many."
+STAGES_HOW = (
+    "A bar is the share of a step in which a stage computes nothing; the line is what the schedule alone leaves, with equal stages and free transfers. "
+    "One stage with a short bar among long ones has more work than the others."
+)
 DIVIDED = "Times are scaled to the measured median; the profiler, under which the shares were taken, lengthens some parts more than others."
 
 
@@ -78,7 +88,7 @@ def tell(document: TraceDocument) -> Told:
         ]
         if part.title:
             chapters = [chapter._replace(title=f"{chapter.title} · {part.title}") for chapter in chapters]
-        told += chapters
+        told += [with_stages(chapter, document.evidence) for chapter in chapters]
     return Told(answer, told + provenance(document, document.environment))
 
 
@@ -103,6 +113,8 @@ def beside(evidence: Evidence) -> list[Chapter]:
     bars: list[Block] = [Chart("rank-bars", rows[:MOST_BARS])]
     left = len(rows) - MOST_BARS
     bars += [Text(f"{left:,} more ranks stand in the table.")] if left > 0 else []
+    if job.lag_map is not None and any(lag for row in job.lag_map.lag_ns for lag in row):
+        bars.append(Chart("lag-map", job.lag_map, LATE, LAGS_HOW, LAGS_CHANGE, pages="ranks"))
     return [Chapter("rank-bars", "A step of every rank", bars, "overview ranks", how=BARS_HOW, label="Ranks")]
 
 
@@ -133,7 +145,16 @@ def of_job(evidence: Evidence) -> list[Chapter]:
     if evidence.job is None:
         return []
     sections = trace_job.sections(evidence.job)
-    return beside(evidence) + [_chapter(section, None, pages_of(section.slug)) for section in sections]
+    told = [_chapter(section, None, pages_of(section.slug)) for section in sections]
+    return beside(evidence) + [with_stages(chapter, evidence) for chapter in told]
+
+
+def with_stages(chapter: Chapter, evidence: Evidence) -> Chapter:
+    """The chapter of pipelines with its drawing; any other as it is."""
+    if chapter.slug != "pipeline" or evidence.job is None:
+        return chapter
+    bars = Chart("stage-bars", evidence.job.pipelines)
+    return chapter._replace(blocks=[bars, *chapter.blocks], how=STAGES_HOW)
 
 
 def behind_split(report: RankReport, capture: Capture | None) -> list[Chapter]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from pyrometer.report.charts.curve import Ranged, curve
-from pyrometer.report.charts.scale import Scale, fit, plain
-from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, tag, y_axis
+from pyrometer.report.charts.plane import Plane, Ranged
+from pyrometer.report.charts.scale import fit, plain
 from pyrometer.rollout.state import Point
 
 TOP = 14.0
@@ -41,34 +39,27 @@ def course(content: Course) -> Markup | None:
     ]
     if len(drawn) < 2:
         return None
-    ends = [end for one in drawn for end in (min(max(one.value, 1 / MOST), MOST), one.low, one.high)]
+    ends = [end for one in drawn for end in (_within(one.value), one.low, one.high)]
     up = fit([1.0, content.margin, *ends], pad=0.06, log_above=4.0)
-    axis, lines = y_axis(up, plain, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
-    stretched = curve(drawn, partial(_y, up), BOTTOM)
-    levels = [_level(up, 1.0, "one"), _level(up, content.margin, "marker")]
-    parts = [*lines, *levels, stretched, *_stages(content.points, last)]
+    plane = Plane(up, plain, TOP, BOTTOM)
+    levels = [plane.level(1.0, "one"), plane.level(_within(content.margin), "marker")]
+    shown = [Ranged(one.x, *map(_within, one[1:])) for one in drawn]
+    parts = [*levels, plane.curve(shown), *_stages(content.points, last, plane)]
     final = drawn[-1]
     said = f"{content.metric}: {final.value:.3g} ({final.low:.3g} to {final.high:.3g}) after {last:,} observations of the new version"
-    return chart(said, parts, BOTTOM + AXIS_HEIGHT, axis)
+    return plane.chart(said, parts)
 
 
-def _level(up: Scale, value: float, cls: str) -> Markup:
-    y = _y(up, value)
-    return tag("line", cls=cls, x1="0%", x2="100%", y1=y, y2=y)
-
-
-def _stages(points: Sequence[Point], last: int) -> list[Markup]:
+def _stages(points: Sequence[Point], last: int, plane: Plane) -> list[Markup]:
     parts: list[Markup] = []
     changes = [(0, points[0].share)] + [(b.num, b.share) for a, b in pairwise(points) if a.share != b.share]
     for num, share in changes:
         x = num / last
         if num:
-            parts.append(tag("line", cls="marker", x1=at(x), x2=at(x), y1=TOP, y2=BOTTOM))
-        parts.append(
-            tag("text", f"{100 * share:.3g} %", cls="tick", x=at(x), y=BOTTOM + 17, text_anchor=anchor(x))
-        )
+            parts.append(plane.upright(x, "marker"))
+        parts.append(plane.below(x, f"{100 * share:.3g} %"))
     return parts
 
 
-def _y(up: Scale, value: float) -> float:
-    return BOTTOM - up(min(max(value, 1 / MOST), MOST)) * (BOTTOM - TOP)
+def _within(value: float) -> float:
+    return min(max(value, 1 / MOST), MOST)

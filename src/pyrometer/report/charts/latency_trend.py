@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from pyrometer.monitor.logs.record import LatencyChange, TrendPoint
 from pyrometer.quantity import format_seconds
+from pyrometer.report.charts.plane import Plane
 from pyrometer.report.charts.scale import SECONDS, Scale, fit
-from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, tag, y_axis
+from pyrometer.report.charts.svg import anchor, at, tag
 
 TOP = 22.0
 BOTTOM = 188.0
@@ -34,55 +35,37 @@ def latency_trend(trend: LatencyTrend) -> Markup | None:
     across = Scale(drawn[0].at_s, drawn[-1].at_s)
     values = [value for point in drawn for value in (point.p50_s, point.p99_s) if value]
     up = fit(values, pad=0.06, log_above=20)
-    axis, lines = y_axis(up, SECONDS, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
-    curves = [_curve(trend.points, field, cls, across, up) for field, cls in LINES]
-    stretched = tag(
-        "svg",
-        *curves,
-        viewBox=f"0 0 1000 {BOTTOM:g}",
-        preserveAspectRatio="none",
-        width="100%",
-        height=BOTTOM,
-    )
-    parts = [
-        *lines,
-        *_times(drawn, across),
-        stretched,
-        *_changes(trend.changes, across),
-        *_names(drawn[-1], up),
-    ]
+    plane = Plane(up, SECONDS, TOP, BOTTOM)
+    curves = [_curve(trend.points, field, cls, across, plane) for field, cls in LINES]
+    parts = [*_times(drawn, across, plane), plane.stretched(*curves)]
+    parts += [*_changes(trend.changes, across, plane), *_names(drawn[-1], plane)]
     medians = [point.p50_s for point in drawn if point.p50_s is not None]
     label = f"Median latency over {len(drawn)} stretches of time, from {format_seconds(min(medians))} to {format_seconds(max(medians))}"
-    return chart(label, parts, BOTTOM + AXIS_HEIGHT, axis)
+    return plane.chart(label, parts)
 
 
-def _curve(points: Sequence[TrendPoint], field: str, cls: str, across: Scale, up: Scale) -> Markup:
+def _curve(points: Sequence[TrendPoint], field: str, cls: str, across: Scale, plane: Plane) -> Markup:
     """One path; where a stretch has no requests it is interrupted."""
     path = ""
     for present, part in groupby(points, lambda point: getattr(point, field) is not None):
         if present:
-            steps = [f"{across(one.at_s) * 1000:.1f},{_y(up, getattr(one, field)):.1f}" for one in part]
-            path += f"M{' L'.join(steps)}"
+            path += f"M{plane.path(((across(one.at_s), getattr(one, field)) for one in part), ' L')}"
     return tag("path", cls=cls, d=path, fill="none", vector_effect="non-scaling-stroke")
 
 
-def _times(points: Sequence[TrendPoint], across: Scale) -> list[Markup]:
+def _times(points: Sequence[TrendPoint], across: Scale, plane: Plane) -> list[Markup]:
     parts = [tag("line", cls="axis", x1="0%", x2="100%", y1=BOTTOM, y2=BOTTOM)]
     for i in range(5):
         wanted = across.low + (across.high - across.low) * i / 4
         point = min(points, key=lambda one: abs(one.at_s - wanted))
         long = across.high - across.low > 86400
-        share = across(point.at_s)
         said = point.at[5:16].replace("T", " ") if long else point.at[11:19]
-        parts.append(tag("text", said, cls="tick", x=at(share), y=BOTTOM + 17.0, text_anchor=anchor(share)))
+        parts.append(plane.below(across(point.at_s), said))
     return parts
 
 
-def _changes(changes: Sequence[LatencyChange], across: Scale) -> list[Markup]:
-    parts = []
-    for change in changes:
-        share = across(change.at_s)
-        parts.append(tag("line", cls="marker deadline", x1=at(share), x2=at(share), y1=TOP, y2=BOTTOM))
+def _changes(changes: Sequence[LatencyChange], across: Scale, plane: Plane) -> list[Markup]:
+    parts = [plane.upright(across(change.at_s), "marker deadline") for change in changes]
     for change in sorted(changes, key=lambda one: -abs(one.ratio - 1))[:MOST_LABELS]:
         share = across(change.at_s)
         said = f"{'P99 ' * (change.quantile == 'p99')}{change.ratio - 1:+.0%}"
@@ -92,14 +75,10 @@ def _changes(changes: Sequence[LatencyChange], across: Scale) -> list[Markup]:
     return parts
 
 
-def _names(last: TrendPoint, up: Scale) -> list[Markup]:
+def _names(last: TrendPoint, plane: Plane) -> list[Markup]:
     named = [("P50", last.p50_s), ("P99", last.p99_s)]
     return [
-        tag("text", name, cls="label", x=at(1.0), y=_y(up, value) - 5, text_anchor="end")
+        tag("text", name, cls="label", x=at(1.0), y=plane.y(value) - 5, text_anchor="end")
         for name, value in named
         if value
     ]
-
-
-def _y(scale: Scale, value: float) -> float:
-    return BOTTOM - scale(value) * (BOTTOM - TOP)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from markupsafe import Markup
 
 from pyrometer.bench.measurement import MemoryUse
 from pyrometer.quantity import format_bytes
-from pyrometer.report.charts.curve import Ranged, curve
+from pyrometer.report.charts.plane import Plane, Ranged
 from pyrometer.report.charts.scale import BYTES, Scale, fit, plain
-from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, tag, x_axis, y_axis
+from pyrometer.report.charts.svg import at, tag, x_axis
 
 TOP = 18.0
 BOTTOM = 168.0
@@ -22,28 +20,23 @@ def memory_line(memory: MemoryUse) -> Markup | None:
         return None
     across = Scale(memory.steps[0], memory.steps[-1])
     up = fit([*memory.series_bytes, memory.start_bytes, memory.peak_bytes], pad=0.08)
-    axis, lines = y_axis(up, BYTES, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
+    plane = Plane(up, BYTES, TOP, BOTTOM)
     points = [
         Ranged(across(step), value, value, value)
         for step, value in zip(memory.steps, memory.series_bytes, strict=True)
     ]
-    stretched = curve(points, partial(_y, up), BOTTOM, band=False)
-    parts = [*lines, *x_axis(across, plain, BOTTOM, BOTTOM), stretched]
-    parts += _reference("before the first step", memory.start_bytes, up)
-    parts += _reference("peak", memory.peak_bytes, up)
-    return chart(_description(memory), parts, BOTTOM + AXIS_HEIGHT, axis)
+    parts = [*x_axis(across, plain, BOTTOM, BOTTOM), plane.curve(points, band=False)]
+    parts += _reference("before the first step", memory.start_bytes, plane)
+    parts += _reference("peak", memory.peak_bytes, plane)
+    return plane.chart(_description(memory), parts)
 
 
-def _reference(name: str, value: float, scale: Scale) -> list[Markup]:
-    y = _y(scale, value)
+def _reference(name: str, value: float, plane: Plane) -> list[Markup]:
+    text, y = f"{name} {format_bytes(value)}", plane.y(value) - 5
     return [
-        tag("line", cls="marker tail", x1="0%", x2="100%", y1=y, y2=y),
-        tag("text", f"{name} {format_bytes(value)}", cls="label", x=at(1.0), y=y - 5, text_anchor="end"),
+        plane.level(value, "marker tail"),
+        tag("text", text, cls="label", x=at(1.0), y=y, text_anchor="end"),
     ]
-
-
-def _y(scale: Scale, value: float) -> float:
-    return BOTTOM - scale(value) * (BOTTOM - TOP)
 
 
 def _description(memory: MemoryUse) -> str:

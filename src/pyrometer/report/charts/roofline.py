@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from pyrometer.hardware.roofline import attainable
 from pyrometer.quantity import format_rate
+from pyrometer.report.charts.plane import Plane
 from pyrometer.report.charts.scale import Scale, plain
-from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, tag, x_axis, y_axis
+from pyrometer.report.charts.svg import at, tag, x_axis
 
 TOP = 14.0
 BOTTOM = 230.0
@@ -42,10 +43,10 @@ def roofline(points: Sequence[Point], roof: Roof | None) -> Markup | None:
         [point.intensity for point in drawn] + ([roof.flop_per_s / roof.bytes_per_s] if roof else [])
     )
     up = _scale([point.flop_per_s for point in drawn] + ([roof.flop_per_s] if roof else []))
-    axis, lines = y_axis(up, _flop_unit, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
-    parts = [*lines, *x_axis(across, plain, BOTTOM, BOTTOM)]
+    plane = Plane(up, _flop_unit, TOP, BOTTOM)
+    parts = x_axis(across, plain, BOTTOM, BOTTOM)
     if roof is not None:
-        parts += _roof(roof, across, up)
+        parts += _roof(roof, across, plane)
     for point in sorted(drawn, key=lambda point: -point.share):
         title = f"{point.name}: {point.intensity:.3g} FLOP/byte, {format_rate(point.flop_per_s, 'FLOP/s')}"
         parts.append(
@@ -54,32 +55,24 @@ def roofline(points: Sequence[Point], roof: Roof | None) -> Markup | None:
                 tag("title", title),
                 cls="sample",
                 cx=at(across(point.intensity)),
-                cy=_y(up, point.flop_per_s),
+                cy=plane.y(point.flop_per_s),
                 r=3 + 14 * math.sqrt(min(point.share, 1.0)),
             )
         )
     for point in sorted(drawn, key=lambda point: -point.share)[:3]:
         share = across(point.intensity)
         side = {"text_anchor": "end", "dx": -12} if share > 0.6 else {"text_anchor": "start", "dx": 12}
-        parts.append(
-            tag("text", point.name, cls="label", x=at(share), y=_y(up, point.flop_per_s) + 4, **side)
-        )
-    return chart(f"Roofline of {len(drawn)} operators", parts, BOTTOM + AXIS_HEIGHT, axis)
+        y = plane.y(point.flop_per_s) + 4
+        parts.append(tag("text", point.name, cls="label", x=at(share), y=y, **side))
+    return plane.chart(f"Roofline of {len(drawn)} operators", parts)
 
 
-def _roof(roof: Roof, across: Scale, up: Scale) -> list[Markup]:
+def _roof(roof: Roof, across: Scale, plane: Plane) -> list[Markup]:
     ridge = min(max(roof.flop_per_s / roof.bytes_per_s, across.low), across.high)
     corners = [across.low, ridge, across.high]
     heights = [attainable(x, roof.flop_per_s, roof.bytes_per_s) for x in corners]
     return [
-        tag(
-            "line",
-            cls="one",
-            x1=at(across(x1)),
-            x2=at(across(x2)),
-            y1=_y(up, y1),
-            y2=_y(up, y2),
-        )
+        tag("line", cls="one", x1=at(across(x1)), x2=at(across(x2)), y1=plane.y(y1), y2=plane.y(y2))
         for x1, x2, y1, y2 in zip(corners, corners[1:], heights, heights[1:], strict=False)
     ]
 
@@ -93,7 +86,3 @@ def _flop_unit(value: float) -> tuple[float, str]:
         if value >= size:
             return size, name
     return 1.0, "FLOP/s"
-
-
-def _y(scale: Scale, value: float) -> float:
-    return BOTTOM - scale(value) * (BOTTOM - TOP)

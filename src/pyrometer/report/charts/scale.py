@@ -25,6 +25,15 @@ def plain(value: float) -> tuple[float, str]:  # noqa: ARG001 - a Unit
     return 1.0, ""
 
 
+def per_cent(value: float) -> tuple[float, str]:  # noqa: ARG001 - a Unit
+    """The unit of shares.
+
+    >>> per_cent(0.3)
+    (0.01, '%')
+    """
+    return 0.01, "%"
+
+
 @dataclass(frozen=True)
 class Scale:
     """Maps values between `low` and `high` onto 0 to 1, linearly or by their logarithm.

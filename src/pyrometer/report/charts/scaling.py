@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from markupsafe import Markup
 
 from pyrometer.quantity import format_seconds
-from pyrometer.report.charts.curve import Ranged, curve
+from pyrometer.report.charts.plane import Plane, Ranged
 from pyrometer.report.charts.scale import SECONDS, Scale, fit
-from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, tag, y_axis
+from pyrometer.report.charts.svg import at, tag
 from pyrometer.scaling.record import ScalePrediction
 
 TOP, BOTTOM = 18.0, 220.0
@@ -22,37 +21,14 @@ def scaling_line(predictions: Sequence[ScalePrediction]) -> Markup | None:
         return None
     across = Scale(predictions[0].ranks, predictions[-1].ranks, log=True)
     up = fit([0.0, *(one.high_s for one in predictions)], pad=0.08)
-    axis, lines = y_axis(up, SECONDS, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
-
-    stretched = curve(
-        [Ranged(across(one.ranks), one.step_s, one.low_s, one.high_s) for one in predictions],
-        partial(_y, up),
-        BOTTOM,
-    )
+    plane = Plane(up, SECONDS, TOP, BOTTOM)
+    points = [Ranged(across(one.ranks), one.step_s, one.low_s, one.high_s) for one in predictions]
     alone = predictions[0].compute_s
+    computing = f"computing {format_seconds(alone)}"
     marks = [
-        tag("line", cls="marker", x1="0%", x2="100%", y1=_y(up, alone), y2=_y(up, alone)),
-        tag("text", f"computing {format_seconds(alone)}", cls="label", x=at(0.0), y=_y(up, alone) + 14),
+        plane.level(alone, "marker"),
+        tag("text", computing, cls="label", x=at(0.0), y=plane.y(alone) + 14),
     ]
-    ends = [
-        tag(
-            "text",
-            f"{one.ranks:,}",
-            cls="tick",
-            x=at(across(one.ranks)),
-            y=BOTTOM + 17,
-            text_anchor=anchor(across(one.ranks)),
-        )
-        for one in predictions
-    ]
+    ends = [plane.below(across(one.ranks), f"{one.ranks:,}") for one in predictions]
     said = ", ".join(f"{one.ranks} ranks {format_seconds(one.step_s)}" for one in predictions)
-    return chart(
-        f"A step by number of ranks: {said}",
-        [*lines, stretched, *marks, *ends],
-        BOTTOM + AXIS_HEIGHT,
-        axis,
-    )
-
-
-def _y(scale: Scale, value: float) -> float:
-    return BOTTOM - scale(value) * (BOTTOM - TOP)
+    return plane.chart(f"A step by number of ranks: {said}", [plane.curve(points), *marks, *ends])

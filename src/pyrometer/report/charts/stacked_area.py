@@ -8,12 +8,12 @@ from markupsafe import Markup
 
 from pyrometer.memory.timeline import Timeline
 from pyrometer.quantity import format_bytes
+from pyrometer.report.charts.plane import Plane
 from pyrometer.report.charts.scale import BYTES, Scale
-from pyrometer.report.charts.svg import at, chart, tag, y_axis
+from pyrometer.report.charts.svg import at, tag
 
 TOP = 30.0
 BOTTOM = 230.0
-HEIGHT = 256.0
 
 
 def stacked_area(timeline: Timeline, slots: Mapping[str, int]) -> Markup | None:
@@ -27,35 +27,24 @@ def stacked_area(timeline: Timeline, slots: Mapping[str, int]) -> Markup | None:
         return None
     across = Scale(0, len(timeline.event) - 1)
     up = Scale(0, max(timeline.total_bytes) * 1.04)
-    axis, lines = y_axis(up, BYTES, TOP, BOTTOM, HEIGHT)
+    plane = Plane(up, BYTES, TOP, BOTTOM)
     shown = {name: timeline.category_bytes[name] for name in slots if name in timeline.category_bytes}
     if not shown:
         shown, slots = {"all": timeline.total_bytes}, {"all": 2}
-    stretched = tag(
-        "svg",
-        *_areas(shown, slots, across, up),
-        viewBox=f"0 0 1000 {BOTTOM:g}",
-        preserveAspectRatio="none",
-        width="100%",
-        height=BOTTOM,
-    )
-    parts = [stretched, *lines, *_phases(timeline, across), *_peak(timeline, across, up)]
-    return chart(_description(timeline), parts, HEIGHT, axis)
+    areas = plane.stretched(*_areas(shown, slots, across, plane))
+    parts = [*_phases(timeline, across), *_peak(timeline, across, plane)]
+    return plane.chart(_description(timeline), parts, ground=[areas])
 
 
 def _areas(
-    shown: Mapping[str, Sequence[int]], slots: Mapping[str, int], across: Scale, up: Scale
+    shown: Mapping[str, Sequence[int]], slots: Mapping[str, int], across: Scale, plane: Plane
 ) -> list[Markup]:
     areas, below = [], [0] * len(next(iter(shown.values())))
     for name, held in shown.items():
         above = [low + more for low, more in zip(below, held, strict=True)]
-        edge = [f"{across(i) * 1000:.1f},{_y(up, value):.1f}" for i, value in enumerate(above)]
-        back = [
-            f"{across(i) * 1000:.1f},{_y(up, value):.1f}" for i, value in reversed(list(enumerate(below)))
-        ]
-        areas.append(
-            tag("polygon", tag("title", name), cls=f"fill phase-{slots[name]}", points=" ".join(edge + back))
-        )
+        corners = [*enumerate(above), *reversed(list(enumerate(below)))]
+        edge = plane.path((across(i), value) for i, value in corners)
+        areas.append(tag("polygon", tag("title", name), cls=f"fill phase-{slots[name]}", points=edge))
         below = above
     return areas
 
@@ -76,12 +65,12 @@ def _phases(timeline: Timeline, across: Scale) -> list[Markup]:
     return parts
 
 
-def _peak(timeline: Timeline, across: Scale, up: Scale) -> list[Markup]:
+def _peak(timeline: Timeline, across: Scale, plane: Plane) -> list[Markup]:
     peak = max(timeline.total_bytes)
     where = across(timeline.total_bytes.index(peak))
     aligned = "end" if where > 0.5 else "start"
     return [
-        tag("line", cls="marker tail", x1=at(where), x2=at(where), y1=_y(up, peak) - 10, y2=BOTTOM),
+        tag("line", cls="marker tail", x1=at(where), x2=at(where), y1=plane.y(peak) - 10, y2=BOTTOM),
         tag(
             "text",
             f"peak of tensors alone {format_bytes(peak)}",
@@ -91,10 +80,6 @@ def _peak(timeline: Timeline, across: Scale, up: Scale) -> list[Markup]:
             text_anchor=aligned,
         ),
     ]
-
-
-def _y(scale: Scale, value: float) -> float:
-    return BOTTOM - scale(value) * (BOTTOM - TOP)
 
 
 def _description(timeline: Timeline) -> str:

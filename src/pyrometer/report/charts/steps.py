@@ -28,11 +28,9 @@ def steps_chart(report: CompileReport, slots: Mapping[str, int], rest: int, whol
     """
     colours = {**slots, "other": rest, WHOLE: whole, COMPILATION: whole}
     placed = [box for box in boxes(_nodes(report), device=False, slots=colours) if box.width >= NARROWEST]
-    return (
-        icicle(placed, "Inside the compiler: each box is as wide as its share of the time")
-        if placed
-        else None
-    )
+    if placed:
+        return icicle(placed, "Inside the compiler: each box is as wide as its share of the time")
+    return None
 
 
 def _nodes(report: CompileReport) -> list[TreeNode]:

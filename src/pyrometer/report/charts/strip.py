@@ -9,8 +9,9 @@ from markupsafe import Markup
 from pyrometer.bench.measurement import Measurement
 from pyrometer.quantity import counted, format_seconds
 from pyrometer.report.charts.histogram import last_shown
+from pyrometer.report.charts.plane import Plane
 from pyrometer.report.charts.scale import SECONDS, Scale, fit
-from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, shape, tag, y_axis
+from pyrometer.report.charts.svg import at, shape, tag
 
 FEW = 60
 LOG_ABOVE = 6.0
@@ -28,17 +29,17 @@ def warmup_strip(measurement: Measurement) -> Markup | None:
     m = measurement
     if not m.warmup_s:
         return None
-    scale = warmup_scale(m)
+    plane = Plane(warmup_scale(m), SECONDS, TOP, BOTTOM)
     marks = []
     for index, step in enumerate(m.warmup_s):
         where = (index + 0.5) / len(m.warmup_s)
         title = f"step {index + 1}: {format_seconds(step)}"
-        marks.append(shape("warmup", "M-3 -3 H3 V3 H-3 Z", where, _y(scale, step), title))
+        marks.append(shape("warmup", "M-3 -3 H3 V3 H-3 Z", where, plane.y(step), title))
     label = counted(len(m.warmup_s), "warm-up step")
     if len(m.warmup_s) < m.warmup_steps:
         label += f" of {m.warmup_steps:,}"
     described = f"Warm-up: first call {format_seconds(m.first_call_s)}, then {label} towards {format_seconds(m.median_s)}"
-    return _panel(described, label, scale, [*marks, _median(m, scale)])
+    return _panel(plane, described, label, [*marks, plane.level(m.median_s, "marker median")])
 
 
 def steady_strip(measurement: Measurement) -> Markup | None:
@@ -46,30 +47,21 @@ def steady_strip(measurement: Measurement) -> Markup | None:
     m = measurement
     if not m.samples_s:
         return None
-    scale = fit([min(m.samples_s), last_shown(m)], pad=0.08)
+    plane = Plane(fit([min(m.samples_s), last_shown(m)], pad=0.08), SECONDS, TOP, BOTTOM)
     radius = 1.8 if len(m.samples_s) > FEW else 3.2
     marks = []
     for index, sample in enumerate(m.samples_s):
         where = (index + 0.5) / len(m.samples_s)
-        if sample <= scale.high:
-            marks.append(tag("circle", cls="sample", cx=at(where), cy=_y(scale, sample), r=radius))
+        if sample <= plane.up.high:
+            marks.append(tag("circle", cls="sample", cx=at(where), cy=plane.y(sample), r=radius))
         else:
             marks.append(shape("beyond", "M0 -5 L4 2 H-4 Z", where, TOP, format_seconds(sample)))
     label = f"{counted(len(m.samples_s), 'steady sample' if m.steady else 'sample')} in time order"
-    return _panel(f"{label}, median {format_seconds(m.median_s)}", label, scale, [*marks, _median(m, scale)])
+    described = f"{label}, median {format_seconds(m.median_s)}"
+    return _panel(plane, described, label, [*marks, plane.level(m.median_s, "marker median")])
 
 
-def _panel(described: str, label: str, scale: Scale, marks: Sequence[Markup]) -> Markup:
-    axis, lines = y_axis(scale, SECONDS, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
+def _panel(plane: Plane, described: str, label: str, marks: Sequence[Markup]) -> Markup:
     ground = tag("line", cls="axis", x1="0%", x2="100%", y1=BOTTOM, y2=BOTTOM)
     below = tag("text", label, cls="tick", x="0%", y=BOTTOM + 17)
-    return chart(described, [*lines, ground, below, *marks], BOTTOM + AXIS_HEIGHT, axis)
-
-
-def _median(m: Measurement, scale: Scale) -> Markup:
-    y = _y(scale, m.median_s)
-    return tag("line", cls="marker median", x1="0%", x2="100%", y1=y, y2=y)
-
-
-def _y(scale: Scale, value: float) -> float:
-    return BOTTOM - scale(value) * (BOTTOM - TOP)
+    return plane.chart(described, [ground, below, *marks])

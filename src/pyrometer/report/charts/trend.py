@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from pyrometer.guard.history.proofs import Change
 from pyrometer.guard.history.series import Series
-from pyrometer.report.charts.curve import Ranged, curve
-from pyrometer.report.charts.scale import Scale, fit
-from pyrometer.report.charts.svg import AXIS_HEIGHT, anchor, at, chart, shape, tag, y_axis
+from pyrometer.report.charts.plane import Plane, Ranged
+from pyrometer.report.charts.scale import fit
+from pyrometer.report.charts.svg import shape
 
 TOP = 14.0
 BOTTOM = 134.0
@@ -39,23 +38,18 @@ def trend(content: Trend) -> Markup | None:
     up = fit(
         [1.0, *(end for point in points for end in (point.ci_low, point.ci_high))], pad=0.08, log_above=6.0
     )
-    axis, lines = y_axis(up, times, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
+    plane = Plane(up, times, TOP, BOTTOM)
     across = [index / (len(points) - 1) for index in range(len(points))]
     ranged = [
         Ranged(x, point.chained, point.ci_low, point.ci_high) for x, point in zip(across, points, strict=True)
     ]
-    stretched = curve(ranged, partial(_y, up), BOTTOM)
-    one = tag("line", cls="one", x1="0%", x2="100%", y1=_y(up, 1.0), y2=_y(up, 1.0))
     places = {point.head_sha: x for x, point in zip(across, points, strict=True)}
-    marks = [mark for change in content.changes for mark in _mark(change, places, content, up)]
-    ends = [
-        tag("text", sha[:9], cls="tick", x=at(x), y=BOTTOM + 17, text_anchor=anchor(x))
-        for sha, x in ((points[0].head_sha, 0.0), (points[-1].head_sha, 1.0))
-    ]
-    return chart(_said(content), [*lines, one, stretched, *marks, *ends], BOTTOM + AXIS_HEIGHT, axis)
+    marks = [mark for change in content.changes for mark in _mark(change, places, content, plane)]
+    ends = [plane.below(0.0, points[0].head_sha[:9]), plane.below(1.0, points[-1].head_sha[:9])]
+    return plane.chart(_said(content), [plane.level(1.0, "one"), plane.curve(ranged), *marks, *ends])
 
 
-def _mark(change: Change, places: dict[str, float], content: Trend, up: Scale) -> list[Markup]:
+def _mark(change: Change, places: dict[str, float], content: Trend, plane: Plane) -> list[Markup]:
     x = places.get(change.point.head_sha)
     if x is None:
         return []
@@ -67,12 +61,7 @@ def _mark(change: Change, places: dict[str, float], content: Trend, up: Scale) -
         else "M0 -6 L5 0 L0 6 L-5 0 Z M0 -3 L-2.5 0 L0 3 L2.5 0 Z"
     )
     said = f"{change.point.head_sha[:9]}: {(change.point.ratio - 1) * 100:+.1f} %, {change.state}"
-    line = tag("line", cls="marker", x1=at(x), x2=at(x), y1=TOP, y2=BOTTOM)
-    return [line, shape(f"estimate {tone}", filled, x, _y(up, value), said)]
-
-
-def _y(up: Scale, value: float) -> float:
-    return BOTTOM - up(value) * (BOTTOM - TOP)
+    return [plane.upright(x, "marker"), shape(f"estimate {tone}", filled, x, plane.y(value), said)]
 
 
 def _said(content: Trend) -> str:

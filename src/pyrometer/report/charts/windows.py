@@ -8,8 +8,9 @@ from markupsafe import Markup
 
 from pyrometer.bench.stability import Window
 from pyrometer.quantity import format_seconds
+from pyrometer.report.charts.plane import Plane
 from pyrometer.report.charts.scale import SECONDS, Scale, fit
-from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, tag, x_axis, y_axis
+from pyrometer.report.charts.svg import at, tag, x_axis
 
 TOP = 12.0
 BOTTOM = 168.0
@@ -21,17 +22,9 @@ def window_line(windows: Sequence[Window]) -> Markup | None:
         return None
     across = Scale(0.0, windows[-1].end_s)
     up = Scale(0.0, fit([window.p50_s for window in windows], pad=0.15).high)
-    axis, lines = y_axis(up, SECONDS, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
-    dots = [
-        tag(
-            "circle",
-            cls="sample",
-            cx=at(across((window.start_s + window.end_s) / 2)),
-            cy=BOTTOM - up(window.p50_s) * (BOTTOM - TOP),
-            r=3,
-        )
-        for window in windows
-    ]
+    plane = Plane(up, SECONDS, TOP, BOTTOM)
+    places = [(at(across((window.start_s + window.end_s) / 2)), plane.y(window.p50_s)) for window in windows]
+    dots = [tag("circle", cls="sample", cx=x, cy=y, r=3) for x, y in places]
     medians = [window.p50_s for window in windows]
     label = f"Median step of {len(windows)} windows, from {format_seconds(min(medians))} to {format_seconds(max(medians))}"
-    return chart(label, [*lines, *x_axis(across, SECONDS, BOTTOM, BOTTOM), *dots], BOTTOM + AXIS_HEIGHT, axis)
+    return plane.chart(label, [*x_axis(across, SECONDS, BOTTOM, BOTTOM), *dots])

@@ -254,13 +254,11 @@ def _finding(finding: Finding) -> tuple[str, str, str]:
 
 def _settings(changes: RunChanges) -> Section | None:
     rows = [(setting.name, setting.a, setting.b) for setting in changes.settings]
-    return (
-        Section(
+    if rows:
+        return Section(
             "settings",
             "Versions and settings that differ",
             [],
             Table(("setting", *SIDES), rows, frozenset({1, 2})),
         )
-        if rows
-        else None
-    )
+    return None

@@ -20,7 +20,7 @@ from pyrometer.quantity import (
 )
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.facts import compile_breaks, compile_costs, compile_diff, compile_inside, compile_shapes
-from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
 from pyrometer.report.facts.trace_words import short, short_path
 
 MOST_STRICT = 5
@@ -75,8 +75,7 @@ def subtitle(report: CompileReport) -> str:
 
 def sections(report: CompileReport) -> list[Section]:
     """All chapters but the breaks, which are cards; empty ones are left out."""
-    chapters = [chapter(report) for chapter in CHAPTERS]
-    return [section for section in chapters if section is not None and (section.facts or section.table)]
+    return told(chapter(report) for chapter in CHAPTERS)
 
 
 def document_sections(document: CompileDocument) -> list[Section]:
@@ -146,7 +145,7 @@ def _limits(report: CompileReport) -> Section | None:
     return Section("limits", "Runs eagerly in silence", facts, table, how) if body or facts else None
 
 
-def _recompile_table(report: CompileReport) -> Section | None:
+def _recompile_table(report: CompileReport) -> Section:
     body = []
     for recompile in report.recompiles:
         changes = _changes(recompile)
@@ -164,11 +163,7 @@ def _recompile_table(report: CompileReport) -> Section | None:
     columns = ("compilation", "function", "what changed", "guards that failed", "took")
     how = "Each is the same function compiled once more, because an input or an attribute did not fit any earlier compilation. The document lists every guard that failed."
     change = "Of sizes: mark the dimension with torch._dynamo.mark_dynamic, compile with dynamic=True, or use pm.ShapeBuckets; --shapes measures which is faster."
-    return (
-        Section("recompiles", "Recompilations", [], Table(columns, body, frozenset({1, 2})), how, change)
-        if body
-        else None
-    )
+    return Section("recompiles", "Recompilations", [], Table(columns, body, frozenset({1, 2})), how, change)
 
 
 def _changes(recompile: Recompile) -> str:
@@ -222,7 +217,7 @@ def _mode_row(mode: ModeResult, *, best: bool) -> tuple[str, ...]:
     )
 
 
-def _mode_costs(report: CompileReport) -> Section | None:
+def _mode_costs(report: CompileReport) -> Section:
     modes = (
         []
         if report.evaluation is None
@@ -241,7 +236,7 @@ def _mode_costs(report: CompileReport) -> Section | None:
         for mode in modes
     ]
     columns = ("mode", "per second", "P99/mean", "peak memory", "device busy", "code", "cosine")
-    return Section("modes", "What the modes cost", [], Table(columns, body)) if body else None
+    return Section("modes", "What the modes cost", [], Table(columns, body))
 
 
 def _levers(report: CompileReport) -> Section | None:
@@ -250,17 +245,15 @@ def _levers(report: CompileReport) -> Section | None:
         Fact(lever.slug, (lever.rewrite or lever.sketch or "").replace("\n", "; ")) for lever in report.levers
     ]
     how = "Not measured here: try one, and compare."
-    return (
-        Section(
+    if body:
+        return Section(
             "levers",
             "What else could help",
             facts,
             Table(("try to", "since", "then"), body, frozenset({1, 2})),
             how,
         )
-        if body
-        else None
-    )
+    return None
 
 
 def _runtime(report: CompileReport) -> Section | None:
@@ -341,12 +334,12 @@ def _is_held(guard: StrictGuard) -> bool:
     return guard.source.startswith("L['self']") or "._modules[" in guard.source
 
 
-def _limits_of_knowledge(report: CompileReport) -> Section | None:
+def _limits_of_knowledge(report: CompileReport) -> Section:
     facts = [Fact("compiled before", text) for text in report.incomplete]
     facts += [Fact("not told", text) for text in report.unavailable] + [
         Fact("note", note) for note in report.notes
     ]
-    return Section("unknown", "What could not be told", facts) if facts else None
+    return Section("unknown", "What could not be told", facts)
 
 
 CHAPTERS: tuple[Chapter, ...] = (

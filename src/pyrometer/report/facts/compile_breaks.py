@@ -75,7 +75,7 @@ def tried(report: CompileReport) -> Section | None:
     return Section("tried", "The rewrites, tried", facts, table, how)
 
 
-def skipped(report: CompileReport) -> Section | None:
+def skipped(report: CompileReport) -> Section:
     """Frames that were given up."""
     body = [
         (
@@ -92,12 +92,8 @@ def skipped(report: CompileReport) -> Section | None:
         "caller got the exception."
     )
     columns = ("function", "compilation", "because of", "then", "reason")
-    return (
-        Section(
-            "skipped", "Functions that were given up", [], Table(columns, body, frozenset({2, 3, 4})), how
-        )
-        if body
-        else None
+    return Section(
+        "skipped", "Functions that were given up", [], Table(columns, body, frozenset({2, 3, 4})), how
     )
 
 

@@ -13,7 +13,7 @@ from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
 
 
-def _compilations(report: CompileReport) -> Section | None:
+def _compilations(report: CompileReport) -> Section:
     body = [
         (
             compilation.compile_id,
@@ -28,11 +28,7 @@ def _compilations(report: CompileReport) -> Section | None:
     ]
     columns = ("compilation", "function", "outcome", "operations", "guards", "took", "caches")
     how = "One row per compilation: 2/1 is the second compilation of the third frame. A frame is a function, or the rest of one behind a break."
-    return (
-        Section("compilations", "Compilations", [], Table(columns, body, frozenset({1, 2, 6})), how)
-        if body
-        else None
-    )
+    return Section("compilations", "Compilations", [], Table(columns, body, frozenset({1, 2, 6})), how)
 
 
 def _stages(report: CompileReport) -> Section | None:
@@ -131,11 +127,11 @@ def _not_fused(report: CompileReport) -> Section | None:
         for reason, count in Counter(report.not_fused_reasons).most_common(5)
     ]
     columns = ("this", "and that", "stayed apart because", "shared")
-    return (
-        Section("apart", "Why neighbours were not fused", facts, Table(columns, body, frozenset({1, 2})))
-        if body
-        else None
-    )
+    if body:
+        return Section(
+            "apart", "Why neighbours were not fused", facts, Table(columns, body, frozenset({1, 2}))
+        )
+    return None
 
 
 def _passes(report: CompileReport) -> Section | None:
@@ -159,11 +155,9 @@ def _passes(report: CompileReport) -> Section | None:
         Fact("passes", f"{len(report.passes):,}", f"{len(changed):,} changed a graph" if changed else "")
     ]
     columns = ("pass", "on", "compilation", "nodes", "took")
-    return (
-        Section("passes", "Passes over the graphs", facts, Table(columns, body, frozenset({1})))
-        if body
-        else None
-    )
+    if body:
+        return Section("passes", "Passes over the graphs", facts, Table(columns, body, frozenset({1})))
+    return None
 
 
 def _caches(report: CompileReport) -> Section | None:

@@ -6,7 +6,7 @@ from pyrometer.evidence.launch_outcome import LaunchOutcome, RankOutcome
 from pyrometer.quantity import counted, format_bytes, format_seconds
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.surroundings import exit_words
-from pyrometer.report.facts.trace_job import numbers
+from pyrometer.text import listed
 from pyrometer.workload.ranks.stalls import Stall, Waiting
 
 
@@ -14,7 +14,7 @@ def sections(launch: LaunchOutcome) -> list[Section]:
     """The chapter of a job that ran under observation."""
     facts = [Fact("ranks", str(launch.num_ranks), batch(launch))]
     if launch.missing:
-        facts.append(Fact("never began", numbers(launch.missing)))
+        facts.append(Fact("never began", listed(launch.missing)))
     if launch.restarts:
         facts.append(Fact("restarted", counted(launch.restarts, "time"), "the last attempt is told"))
     facts += [Fact("did not move" if stall.resumed else "hung", told(stall)) for stall in launch.stalls]
@@ -45,10 +45,10 @@ def ended(launch: LaunchOutcome) -> list[str]:
     lines = [f"{told(stall)}" for stall in launch.stalls if not stall.resumed]
     failed = launch.failed
     if failed:
-        others = "" if len(failed) == 1 else f"; then ended rank {numbers([one.rank for one in failed[1:]])}"
+        others = "" if len(failed) == 1 else f"; then ended rank {listed([one.rank for one in failed[1:]])}"
         lines.append(f"rank {failed[0].rank} ended {exit_words(failed[0].exit_code)}{others}")
     if launch.missing:
-        lines.append(f"rank {numbers(launch.missing)} never began")
+        lines.append(f"rank {listed(launch.missing)} never began")
     return lines
 
 
@@ -68,7 +68,7 @@ def told(stall: Stall) -> str:
     first = stall.waiting[0]
     operation = (first.operation or "").partition(":")[2] or first.operation
     where = f"{operation} {first.sequence} ({_short(first.place)})"
-    who = numbers([one.rank for one in stall.waiting])
+    who = listed([one.rank for one in stall.waiting])
     verb = "waits" if len(stall.waiting) == 1 else "wait"
     return f"for {silent} rank {who} {verb} in {where} for {late or 'each other: the network is stuck'}"
 

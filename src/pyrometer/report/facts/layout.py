@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -66,6 +66,13 @@ class Section(NamedTuple):
     def shortened(self, most: int) -> Section:
         """The same with at most so many rows of its table."""
         return self if self.table is None else self._replace(table=shortened(self.table, most))
+
+
+def told(sections: Iterable[Section | None]) -> list[Section]:
+    """The chapters that say anything: a fact, or a row."""
+    return [
+        each for each in sections if each is not None and (each.facts or (each.table and each.table.rows))
+    ]
 
 
 def percent(share: float) -> str:

@@ -6,7 +6,7 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.evidence.data_share import measured_share, watched_share
 from pyrometer.loading.report import LoaderReport, StageTime, Where
 from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds, significant
-from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
 from pyrometer.trace.reporting.rank_report import RankReport
 
 RUNS_IN: dict[Where, str] = {
@@ -80,7 +80,7 @@ def headline(report: LoaderReport) -> str:
 def sections(report: LoaderReport) -> list[Section]:
     """The pipeline with its figures, and what limits them."""
     made = [_pipeline(report), _notes(report)]
-    return [section for section in made if section is not None]
+    return told(made)
 
 
 def watched(report: LoaderReport) -> str:
@@ -166,6 +166,6 @@ def _facts(report: LoaderReport) -> list[Fact]:
     return facts
 
 
-def _notes(report: LoaderReport) -> Section | None:
+def _notes(report: LoaderReport) -> Section:
     notes = [Fact("note", note) for note in report.notes]
-    return Section("unsure", "What limits these figures", notes) if notes else None
+    return Section("unsure", "What limits these figures", notes)

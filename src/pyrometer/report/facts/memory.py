@@ -14,7 +14,7 @@ from pyrometer.memory.profile import Fit, LeakReport, LeakSite, MemoryProfile, W
 from pyrometer.quantity import counted, format_about, format_bytes, format_percent, format_seconds
 from pyrometer.report.documents import CheckDocument, MemoryDocument
 from pyrometer.report.facts import checkpoint, memory_diff, memory_peaks
-from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
 from pyrometer.report.facts.trace_words import short, short_path
 
 Chapter = Callable[[MemoryProfile], "Section | None"]
@@ -154,8 +154,7 @@ def saving(advice: Advice) -> str:
 
 def sections(profile: MemoryProfile) -> list[Section]:
     """All chapters, without the empty ones."""
-    chapters = [chapter(profile) for chapter in CHAPTERS]
-    return [section for section in chapters if section is not None and (section.facts or section.table)]
+    return told(chapter(profile) for chapter in CHAPTERS)
 
 
 def document_sections(document: MemoryDocument) -> list[Section]:
@@ -225,7 +224,7 @@ def _what_if(document: MemoryDocument) -> Section:
     return Section("predicted", "What if", [], Table(columns, rows, frozenset({3})), how)
 
 
-def _held(profile: MemoryProfile) -> Section | None:
+def _held(profile: MemoryProfile) -> Section:
     rows = [
         (
             short_path(held.site),
@@ -239,11 +238,7 @@ def _held(profile: MemoryProfile) -> Section | None:
     ]
     columns = ("allocated at", "bytes", "share", "category", "module", "line")
     how = "By the line of your code that ran when the bytes were allocated; in the backward pass, the line of the forward operator that it belongs to. A star stands for all of a repeated module."
-    return (
-        Section("held", "What holds the peak", [], Table(columns, rows, frozenset({3, 4, 5})), how)
-        if rows
-        else None
-    )
+    return Section("held", "What holds the peak", [], Table(columns, rows, frozenset({3, 4, 5})), how)
 
 
 def alike(places: list[HeldBytes]) -> list[HeldBytes]:
@@ -291,7 +286,7 @@ def _scaling(profile: MemoryProfile) -> Section | None:
     return Section("scaling", "How it grows", [], table, how) if rows else None
 
 
-def _fits(profile: MemoryProfile) -> Section | None:
+def _fits(profile: MemoryProfile) -> Section:
     rows = [
         (
             format_bytes(fit.budget_bytes),
@@ -305,16 +300,12 @@ def _fits(profile: MemoryProfile) -> Section | None:
         "Tensors only: leave room for the context of the device, workspaces and fragmentation, a gibibyte or so on CUDA. "
         "Rehearsed: that batch fits and the next one does not, on tensors without data."
     )
-    return (
-        Section(
-            "fits",
-            "The largest batch",
-            [],
-            Table(("memory", "largest batch", "predicted peak of tensors", "known by"), rows, frozenset({3})),
-            how,
-        )
-        if rows
-        else None
+    return Section(
+        "fits",
+        "The largest batch",
+        [],
+        Table(("memory", "largest batch", "predicted peak of tensors", "known by"), rows, frozenset({3})),
+        how,
     )
 
 
@@ -338,9 +329,9 @@ def _largest(fit: Fit) -> str:
     return "not even one" if grows else "any: nothing grows with it"
 
 
-def _formulas(profile: MemoryProfile) -> Section | None:
+def _formulas(profile: MemoryProfile) -> Section:
     facts = [Fact(name, text) for name, text in profile.formulas.items()]
-    return Section("formulas", "Rules of thumb, with this program's figures", facts) if facts else None
+    return Section("formulas", "Rules of thumb, with this program's figures", facts)
 
 
 def _leak(profile: MemoryProfile) -> Section | None:
@@ -384,13 +375,9 @@ def _leak_site(site: LeakSite) -> list[Fact]:
     return facts
 
 
-def _notes(profile: MemoryProfile) -> Section | None:
+def _notes(profile: MemoryProfile) -> Section:
     notes = profile.notes + (profile.predicted.notes if profile.predicted is not None else [])
-    return (
-        Section("unknown", "What could not be told", [Fact("note", note) for note in notes])
-        if notes
-        else None
-    )
+    return Section("unknown", "What could not be told", [Fact("note", note) for note in notes])
 
 
 CHAPTERS: tuple[Chapter, ...] = (

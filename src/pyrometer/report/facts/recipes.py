@@ -50,11 +50,9 @@ def _levers(side: RecipeSide) -> str:
 
 
 def _brings(side: RecipeSide) -> str:
-    return (
-        "nothing to change"
-        if side.ratio is None
-        else facts.ratio_words(side.ratio, side.ci_low, side.ci_high)
-    )
+    if side.ratio is None:
+        return "nothing to change"
+    return facts.ratio_words(side.ratio, side.ci_low, side.ci_high)
 
 
 def _step(side: RecipeSide) -> str:

@@ -9,7 +9,7 @@ from pyrometer.memory.snapshots.difference import SiteChange, SnapshotDiff
 from pyrometer.memory.snapshots.report import Fragmentation, SnapshotReport
 from pyrometer.quantity import counted, format_bytes, format_percent
 from pyrometer.report.documents import SnapshotDocument
-from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
 from pyrometer.report.facts.memory import alike
 from pyrometer.report.facts.trace_words import short, short_path
 
@@ -43,8 +43,7 @@ def subtitle(report: SnapshotReport) -> str:
 def document_sections(document: SnapshotDocument) -> list[Section]:
     """All chapters, behind what was asked for besides; empty ones are left out."""
     asked = _difference(document.diff) if document.diff is not None else []
-    sections = [*asked, *(chapter(document.report) for chapter in CHAPTERS)]
-    return [section for section in sections if section is not None and (section.facts or section.table)]
+    return told([*asked, *(chapter(document.report) for chapter in CHAPTERS)])
 
 
 def _failed(report: SnapshotReport) -> Section | None:
@@ -71,7 +70,7 @@ def _failed(report: SnapshotReport) -> Section | None:
     return Section("oom", "Out of memory", facts, Table(columns, rows)) if rows else None
 
 
-def _fragmentation(report: SnapshotReport) -> Section | None:
+def _fragmentation(report: SnapshotReport) -> Section:
     fragmentation = report.fragmentation
     instants = [
         ("at the peak", fragmentation.at_peak),
@@ -91,7 +90,7 @@ def _fragmentation(report: SnapshotReport) -> Section | None:
         "unused",
     )
     how = "Reserved is what the allocator took from the device: in use, freed but waiting for a stream, free beside something in use, or free as a whole segment. What counts is the peak: at the end much is free because the work is done."
-    return Section("fragmentation", "Fragmentation", [], Table(columns, rows), how) if rows else None
+    return Section("fragmentation", "Fragmentation", [], Table(columns, rows), how)
 
 
 def _fragments(fragmentation: Fragmentation) -> tuple[str, ...]:
@@ -114,7 +113,7 @@ def _held_at_end(report: SnapshotReport) -> Section | None:
     return _held("end", "What is held at the end", report.at_end, sum(held.bytes for held in report.at_end))
 
 
-def _held(slug: str, title: str, places: list[HeldBytes], whole: int) -> Section | None:
+def _held(slug: str, title: str, places: list[HeldBytes], whole: int) -> Section:
     rows = [
         (
             short_path(held.site),
@@ -127,7 +126,7 @@ def _held(slug: str, title: str, places: list[HeldBytes], whole: int) -> Section
         for held in alike(places)
     ]
     columns = ("allocated at", "bytes", "share", "blocks", "category", "function")
-    return Section(slug, title, [], Table(columns, rows, frozenset({4, 5}))) if rows else None
+    return Section(slug, title, [], Table(columns, rows, frozenset({4, 5})))
 
 
 def _cache(report: SnapshotReport) -> Section | None:
@@ -158,12 +157,12 @@ def _cache(report: SnapshotReport) -> Section | None:
         )
         facts.append(Fact("simulated allocator", f"off by {off} from what was recorded", trusted))
     facts += [Fact("setting", problem) for problem in report.settings.problems]
-    return Section("cache", "The caching allocator", facts) if facts else None
+    return Section("cache", "The caching allocator", facts)
 
 
-def _notes(report: SnapshotReport) -> Section | None:
+def _notes(report: SnapshotReport) -> Section:
     notes = [Fact("note", note) for note in report.notes]
-    return Section("unknown", "What the file does not tell", notes) if notes else None
+    return Section("unknown", "What the file does not tell", notes)
 
 
 def _difference(diff: SnapshotDiff) -> list[Section]:

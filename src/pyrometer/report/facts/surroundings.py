@@ -77,11 +77,9 @@ def script_facts(script: ScriptOutcome) -> list[Fact]:
 def _outside(script: ScriptOutcome) -> str:
     """What went before, between and after the steps."""
     rest = "set-up, validation, checkpoints"
-    return (
-        rest
-        if script.import_s is None
-        else f"{format_seconds(script.import_s)} until torch was imported; {rest}"
-    )
+    if script.import_s is None:
+        return rest
+    return f"{format_seconds(script.import_s)} until torch was imported; {rest}"
 
 
 def exit_words(code: int) -> str:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pyrometer.quantity import counted, format_bytes, format_ratio, format_seconds
 from pyrometer.report.facts import trace_device
-from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
 from pyrometer.report.facts.trace_words import (
     MOST_LISTED,
     OF_SPAN,
@@ -42,7 +42,7 @@ def sections(report: RankReport, capture: Capture | None = None) -> list[Section
     chapters = [chapter(report) for chapter in CHAPTERS]
     if capture is not None:
         chapters.append(_capture(capture))
-    return [section for section in chapters if section is not None and (section.facts or section.table)]
+    return told(chapters)
 
 
 def _capture(capture: Capture) -> Section:
@@ -66,7 +66,7 @@ def _capture(capture: Capture) -> Section:
     return Section("capture", "How the trace was taken", facts, None, how)
 
 
-def _gains(report: RankReport) -> Section | None:
+def _gains(report: RankReport) -> Section:
     body = [
         (
             _changed(gain),
@@ -79,20 +79,16 @@ def _gains(report: RankReport) -> Section | None:
         if gain.ratio <= WORTH_LISTING
     ]
     columns = ("if this were better", "gain", "of the trace", "which means", "where")
-    return (
-        Section(
-            "gains",
-            "What could be won back",
-            [],
-            Table(columns, body, frozenset({3, 4})),
-            "Predicted by replaying the trace with that part shortened and everything else as it depends on it: work that is "
-            "hidden behind other work wins nothing. An operator's or a line's own part is what runs directly within it, with its device "
-            "work. Gains are of profiled time: without the profiler they may be smaller. An interval is what delays without a recorded "
-            "cause leave open.",
-            "A prediction is a hypothesis: make the change, and measure it with pyrometer bench --vs.",
-        )
-        if body
-        else None
+    return Section(
+        "gains",
+        "What could be won back",
+        [],
+        Table(columns, body, frozenset({3, 4})),
+        "Predicted by replaying the trace with that part shortened and everything else as it depends on it: work that is "
+        "hidden behind other work wins nothing. An operator's or a line's own part is what runs directly within it, with its device "
+        "work. Gains are of profiled time: without the profiler they may be smaller. An interval is what delays without a recorded "
+        "cause leave open.",
+        "A prediction is a hypothesis: make the change, and measure it with pyrometer bench --vs.",
     )
 
 
@@ -161,7 +157,7 @@ def _steps(report: RankReport) -> Section | None:
     return Section("steps", "Steps", facts, Table(columns, body), how)
 
 
-def _ops(report: RankReport) -> Section | None:
+def _ops(report: RankReport) -> Section:
     body = [
         (
             op.name,
@@ -173,20 +169,16 @@ def _ops(report: RankReport) -> Section | None:
         for op in _heaviest(report.top_ops, report)[:MOST_LISTED]
     ]
     columns = ("operator", "calls", "host", OF_SPAN, *(("device", OF_SPAN) if report.num_kernels else ()))
-    return (
-        Section(
-            "operators",
-            "Operators",
-            [],
-            Table(columns, body),
-            f"Times are the operator's own: nested operators have rows of their own. {SHARES_OVERLAP}",
-        )
-        if body
-        else None
+    return Section(
+        "operators",
+        "Operators",
+        [],
+        Table(columns, body),
+        f"Times are the operator's own: nested operators have rows of their own. {SHARES_OVERLAP}",
     )
 
 
-def _lines(report: RankReport) -> Section | None:
+def _lines(report: RankReport) -> Section:
     by = "device_ns" if report.num_kernels else "self_ns"
     ordered = sorted(report.top_lines, key=lambda line: getattr(line, by), reverse=True)
     body = [
@@ -208,21 +200,17 @@ def _lines(report: RankReport) -> Section | None:
         "operators",
         "mostly",
     )
-    return (
-        Section(
-            "lines",
-            "Functions of the program",
-            [],
-            Table(columns, body, frozenset({len(columns) - 1})),
-            "Time belongs to the innermost function of your own code around it, backward operators to the function that ran "
-            f"them forward. The line is the one at which the function begins. {SHARES_OVERLAP}",
-        )
-        if body
-        else None
+    return Section(
+        "lines",
+        "Functions of the program",
+        [],
+        Table(columns, body, frozenset({len(columns) - 1})),
+        "Time belongs to the innermost function of your own code around it, backward operators to the function that ran "
+        f"them forward. The line is the one at which the function begins. {SHARES_OVERLAP}",
     )
 
 
-def _modules(report: RankReport) -> Section | None:
+def _modules(report: RankReport) -> Section:
     by = "device_self_ns" if report.num_kernels else "host_self_ns"
     ordered = sorted(report.top_modules, key=lambda module: getattr(module, by), reverse=True)
     body = [
@@ -250,10 +238,10 @@ def _modules(report: RankReport) -> Section | None:
         "Own leaves submodules out; the other times hold them, so that their shares must not be added up. Backward operators "
         "count for the module that ran forward. Shares are of the traced span."
     )
-    return Section("modules", "Modules", [], Table(columns, body), how) if body else None
+    return Section("modules", "Modules", [], Table(columns, body), how)
 
 
-def _serving(report: RankReport) -> Section | None:
+def _serving(report: RankReport) -> Section:
     body = [
         (
             group.kind,
@@ -271,10 +259,10 @@ def _serving(report: RankReport) -> Section | None:
         "Steps are those that the engine marks, and what they served is as it says: new tokens of a prefill are of prompts, of "
         "a decode generated. Device is the work that the steps launched; tokens per second are over the time within them."
     )
-    return Section("serving", "Serving", [], Table(columns, body), how) if body else None
+    return Section("serving", "Serving", [], Table(columns, body), how)
 
 
-def _phases(report: RankReport) -> Section | None:
+def _phases(report: RankReport) -> Section:
     body = [
         (
             phase.name,
@@ -288,7 +276,7 @@ def _phases(report: RankReport) -> Section | None:
     columns = ("phase", "host", OF_SPAN, *(("device",) if report.num_kernels else ()), "told by")
     how = f"Host is the time within the span in which any thread was in the phase. {SHARES_OVERLAP}"
     words = frozenset({len(columns) - 1})
-    return Section("phases", "Phases", [], Table(columns, body, words), how) if body else None
+    return Section("phases", "Phases", [], Table(columns, body, words), how)
 
 
 def _tree(report: RankReport) -> Section | None:

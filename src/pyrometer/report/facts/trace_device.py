@@ -60,7 +60,7 @@ def _idle(report: RankReport) -> Section | None:
     )
 
 
-def _gaps(report: RankReport) -> Section | None:
+def _gaps(report: RankReport) -> Section:
     body = [
         (
             ns(gap.dur_ns),
@@ -71,15 +71,11 @@ def _gaps(report: RankReport) -> Section | None:
         )
         for gap in report.idle_gaps[:MOST_LISTED]
     ]
-    return (
-        Section(
-            "gaps",
-            "The longest gaps",
-            [],
-            Table(("gap", "begins at", "why", "the host", "where"), body, frozenset({2, 3, 4})),
-        )
-        if body
-        else None
+    return Section(
+        "gaps",
+        "The longest gaps",
+        [],
+        Table(("gap", "begins at", "why", "the host", "where"), body, frozenset({2, 3, 4})),
     )
 
 
@@ -201,7 +197,7 @@ def _launches(report: RankReport) -> Section | None:
     )
 
 
-def _copies(report: RankReport) -> Section | None:
+def _copies(report: RankReport) -> Section:
     body = [
         (
             f"{COPY_KINDS.get(kind.kind, kind.kind)}{', ' + kind.memory if kind.memory else ''}",
@@ -216,7 +212,7 @@ def _copies(report: RankReport) -> Section | None:
     ]
     columns = ("copies", "count", "bytes in all", "time", "rate", "not hidden", "below 64 KiB")
     how = "Not hidden is the part of the time in which nothing computes on the same device. The last column is a share of the count."
-    return Section("copies", "Copies and fills", [], Table(columns, body), how) if body else None
+    return Section("copies", "Copies and fills", [], Table(columns, body), how)
 
 
 def _memory(report: RankReport) -> Section | None:
@@ -257,7 +253,7 @@ def _memory(report: RankReport) -> Section | None:
     )
 
 
-def _collectives(report: RankReport) -> Section | None:
+def _collectives(report: RankReport) -> Section:
     body = [
         (
             f"{group.name} {group.dtype or ''}".strip(),
@@ -275,11 +271,7 @@ def _collectives(report: RankReport) -> Section | None:
         "Figures are of this rank alone: all of its calls together. Other ranks record the same messages, so that figures of "
         "several ranks must not be added up. A message is sized as nccl-tests does; the time holds the waiting for other ranks."
     )
-    return (
-        Section("collectives", "Collectives of this rank", [], Table(columns, body, frozenset({6})), how)
-        if body
-        else None
-    )
+    return Section("collectives", "Collectives of this rank", [], Table(columns, body, frozenset({6})), how)
 
 
 def _turnover(times: float) -> str:
@@ -334,7 +326,7 @@ def _roofline(report: RankReport) -> Section | None:
     )
 
 
-def _hardware_counters(report: RankReport) -> Section | None:
+def _hardware_counters(report: RankReport) -> Section:
     body = [
         (
             row.op or "–",
@@ -352,7 +344,7 @@ def _hardware_counters(report: RankReport) -> Section | None:
     ]
     columns = ("operator", "kernel", "calls", "FLOP", "counters")
     how = "Counted by the device. FLOP are those outside of tensor cores; counters are sums over calls, and means where their names do not end in `.sum`."
-    return Section("counters", "Hardware counters", [], Table(columns, body), how) if body else None
+    return Section("counters", "Hardware counters", [], Table(columns, body), how)
 
 
 CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrometer.quantity import format_ratio
-from pyrometer.report.facts.layout import Fact, Section, Table
+from pyrometer.report.facts.layout import Fact, Section, Table, told
 from pyrometer.report.facts.trace_words import MOST_LISTED, PART_NAMES, ns, short
 from pyrometer.trace.difference.record import NamedChange, NodeChange, TimeChange, TraceDiff
 
@@ -17,7 +17,7 @@ def sections(diff: TraceDiff) -> list[Section]:
         _named("operators changed", "Operators", diff.operators),
         _named("kernels changed", "Kernels", diff.kernels),
     ]
-    return [section for section in made if section is not None]
+    return told(made)
 
 
 def change(time: TimeChange) -> str:
@@ -55,7 +55,7 @@ def _parts(diff: TraceDiff) -> Section | None:
     return Section("parts", "Where the step goes", [], table) if body else None
 
 
-def _nodes(diff: TraceDiff) -> Section | None:
+def _nodes(diff: TraceDiff) -> Section:
     body = [
         (
             " > ".join(short(name, 36) for name in node.path[-3:]),
@@ -68,16 +68,12 @@ def _nodes(diff: TraceDiff) -> Section | None:
         for node in diff.nodes[: 2 * MOST_LISTED]
     ]
     columns = ("node", "is", "calls", "host", "device", "ratio")
-    return (
-        Section(
-            "nodes",
-            "What changed, at the lowest place that both sides have",
-            [],
-            Table(columns, body, frozenset({1})),
-            "Times are per step, and those that no listed node below has: so the changes add up.",
-        )
-        if body
-        else None
+    return Section(
+        "nodes",
+        "What changed, at the lowest place that both sides have",
+        [],
+        Table(columns, body, frozenset({1})),
+        "Times are per step, and those that no listed node below has: so the changes add up.",
     )
 
 
@@ -101,7 +97,7 @@ def _groups(diff: TraceDiff) -> Section | None:
     return Section("groups", "By phase and module", [], table) if body else None
 
 
-def _named(slug: str, title: str, changes: Sequence[NamedChange]) -> Section | None:
+def _named(slug: str, title: str, changes: Sequence[NamedChange]) -> Section:
     body = [
         (
             short(one.name),
@@ -114,9 +110,7 @@ def _named(slug: str, title: str, changes: Sequence[NamedChange]) -> Section | N
         for one in changes[:MOST_LISTED]
     ]
     columns = (title.lower(), "is", "calls", "time per step", "change", "ratio")
-    return (
-        Section(slug.split(maxsplit=1)[0], title, [], Table(columns, body, frozenset({1}))) if body else None
-    )
+    return Section(slug.split(maxsplit=1)[0], title, [], Table(columns, body, frozenset({1})))
 
 
 def signed(value_ns: float) -> str:

@@ -24,20 +24,18 @@ def headline(document: TraceDocument) -> str:
     """The answer."""
     if document.diff is not None:
         return document.diff.sentence
-    return (
-        document.evidence.trace_verdict.sentence
-        if document.evidence.trace_verdict is not None
-        else "nothing was recorded"
-    )
+    if document.evidence.trace_verdict is not None:
+        return document.evidence.trace_verdict.sentence
+    return "nothing was recorded"
 
 
 def subtitle(document: TraceDocument) -> str:
     """What the answer rests on."""
     told = [document.target]
-    if document.diff is None and len(document.ranks) > 1:
-        told.append(f"{len(document.ranks)} ranks")
+    if document.diff is None and len(document.reports) > 1:
+        told.append(number_of_ranks(document))
     for report in [] if document.diff is not None else ordered_ranks(document)[:1]:
-        whose = f"rank {report.rank}: " if len(document.ranks) > 1 else ""
+        whose = f"rank {report.rank}: " if len(document.reports) > 1 else ""
         told.append(f"{whose}{trace_words.ns(report.span_ns)} traced")
         if report.steps and trace_words.median_step(report) <= report.span_ns:  # marks may outlast the work
             told.append(
@@ -49,10 +47,19 @@ def subtitle(document: TraceDocument) -> str:
     return " · ".join(told)
 
 
+def number_of_ranks(document: TraceDocument) -> str:
+    """How many ranks are here, and of how many where some are missing."""
+    job = document.evidence.job
+    held = len(document.reports) if job is None else len(job.ranks)
+    if job is not None and job.world_size is not None and job.missing_ranks:
+        return f"{held:,} of {job.world_size:,} ranks"
+    return counted(held, "rank")
+
+
 def ordered_ranks(document: TraceDocument) -> list[RankReport]:
     """The rank that the verdict is about, then the others as they come."""
     about = document.evidence.trace_verdict.rank if document.evidence.trace_verdict is not None else None
-    return sorted(document.ranks, key=lambda report: report.rank != about)
+    return sorted(document.reports, key=lambda report: report.rank != about)
 
 
 def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:

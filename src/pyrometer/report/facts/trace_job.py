@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.quantity import counted, format_bytes, format_rate
-from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
 from pyrometer.report.facts.trace_words import (
     MISMATCHES,
     MOST_LISTED,
@@ -18,8 +18,7 @@ from pyrometer.trace.jobs.job import Job
 
 def sections(job: Job) -> list[Section]:
     """The chapters of a job; empty ones are left out."""
-    made = [_ranks(job), _stragglers(job), _collectives(job), _pipelines(job)]
-    return [section for section in made if section is not None]
+    return told([_ranks(job), _stragglers(job), _collectives(job), _pipelines(job)])
 
 
 def late(job: Job | None) -> str:
@@ -32,8 +31,6 @@ def late(job: Job | None) -> str:
 
 def _ranks(job: Job) -> Section:
     facts = [Fact("ranks", str(len(job.ranks)), "" if job.world_size is None else f"of {job.world_size}")]
-    if job.missing_ranks:
-        facts.append(Fact("missing", numbers(job.missing_ranks)))
     if job.compute_imbalance is not None:
         facts.append(Fact("imbalance of computing", f"{job.compute_imbalance:.3g}×", "largest over mean"))
     if job.clock_residual_ns is not None:
@@ -44,7 +41,7 @@ def _ranks(job: Job) -> Section:
                 "how far times between ranks are uncertain",
             )
         )
-    facts += [Fact("left out", f"{failure.path}: {failure.message}") for failure in job.failures]
+    facts += [Fact("caution", warning) for warning in job.warnings]
     facts += [Fact("note", note) for note in job.notes]
     held = widest_parts({name: sum(rank.parts.get(name, 0) for rank in job.ranks) for name in PART_SLOTS})
     body = [
@@ -68,7 +65,7 @@ def _ranks(job: Job) -> Section:
     )
 
 
-def _stragglers(job: Job) -> Section | None:
+def _stragglers(job: Job) -> Section:
     body = [
         (
             str(straggler.rank),
@@ -88,16 +85,12 @@ def _stragglers(job: Job) -> Section | None:
         "late, of the steps",
         "late with",
     )
-    return (
-        Section(
-            "stragglers",
-            "Who makes whom wait",
-            [],
-            Table(columns, body, frozenset({5})),
-            "A straggler begins collectives last. What it is late with takes longer on it than on the median rank.",
-        )
-        if body
-        else None
+    return Section(
+        "stragglers",
+        "Who makes whom wait",
+        [],
+        Table(columns, body, frozenset({5})),
+        "A straggler begins collectives last. What it is late with takes longer on it than on the median rank.",
     )
 
 
@@ -134,7 +127,7 @@ def _collectives(job: Job) -> Section | None:
     )
 
 
-def _pipelines(job: Job) -> Section | None:
+def _pipelines(job: Job) -> Section:
     body = [
         (
             f"stage {stage.stage}",
@@ -148,14 +141,4 @@ def _pipelines(job: Job) -> Section | None:
         for stage in pipeline.stages
     ]
     columns = ("pipeline", "rank", "bubble", "computes per step", "waits", "schedule")
-    return Section("pipeline", "Pipeline", [], Table(columns, body, frozenset({5}))) if body else None
-
-
-def numbers(ranks: list[int], most: int = 12) -> str:
-    """A list of ranks, cut.
-
-    >>> numbers([3, 4], most=1)
-    '3, … (2 in all)'
-    """
-    text = ", ".join(map(str, ranks[:most]))
-    return text if len(ranks) <= most else f"{text}, … ({len(ranks)} in all)"
+    return Section("pipeline", "Pipeline", [], Table(columns, body, frozenset({5})))

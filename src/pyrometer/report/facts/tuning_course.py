@@ -148,17 +148,13 @@ def lever_drawing(document: TuneDocument) -> Intervals:
             each.ratio,
             each.ci_low,
             each.ci_high,
-            _tone(each),
+            {"kept": "faster", "slower": "slower"}.get(each.outcome, ""),
             facts.error_words(each.max_rel_error),
         )
         for each in facts.in_order(document)
         if each.ratio is not None and each.ratio > 0
     ]
     return Intervals(rows, plain, 1.0, DIRECTIONS)
-
-
-def _tone(each: LeverOutcome) -> str:
-    return {"kept": "faster", "slower": "slower"}.get(each.outcome, "")
 
 
 def trials(document: TuneDocument) -> list[Trial]:

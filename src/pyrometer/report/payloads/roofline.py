@@ -66,7 +66,7 @@ def _reports(document: Document) -> Sequence[RankReport]:
     if isinstance(document, CheckDocument):
         return [document.evidence.trace] if document.evidence.trace is not None else []
     if isinstance(document, TraceDocument) and document.diff is None:
-        return document.ranks[:MOST_RANKS]
+        return document.reports[:MOST_RANKS]
     return []  # of two recordings neither may stand for both
 
 

@@ -36,6 +36,7 @@ def judge(plan: Plan, seen: Observed, *, next_share: float) -> Judgement:
     return Judgement(
         outcome="worse" if broken else judged.outcome,
         reason=broken[0].said if broken else judged.reason,
+        is_final=judged.is_final and not broken,
         tests=judged.tests,
         guards=broken,
         num_new=latest.new.num,

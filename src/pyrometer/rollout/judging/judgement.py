@@ -55,6 +55,7 @@ class Judgement(Record, frozen=True, kw_only=True):
         ),
     ]
     reason: str
+    is_final: Annotated[bool, doc("whether more of the same observations would hardly change it")] = False
     tests: list[MetricTest] = []
     guards: list[Guard] = []
     num_new: Annotated[int, doc("observations of the new version in this stage")] = 0

@@ -40,7 +40,7 @@ class _Blocks(NamedTuple):
     calm: list[float]
     later: list[float]
     old: float
-    """The mean of the old version since."""
+    """The mean of the old version since, or while calm where there is nothing since."""
 
 
 class _Joined(NamedTuple):
@@ -52,18 +52,28 @@ class _Joined(NamedTuple):
 
 
 def judge_replicas(plan: Plan, reports: Sequence[Reported], *, next_share: float) -> Judgement:
-    """What blocks of replicas say; "not proved" where they are too few to say anything."""
+    """What blocks of replicas say; "not proved" where they are too few to say anything, or said nothing for too long."""
     blocks = _by_block(reports)
+    later = sum(is_later for is_later, _ in blocks)
     missing = _missing(blocks)
-    if missing:
-        return Judgement(outcome="not proved", reason=missing)
     tests = []
-    for metric in plan.metrics:
+    for metric in plan.metrics if not missing else []:
         found = _test(plan, metric, blocks, next_share)
         if isinstance(found, str):
-            return Judgement(outcome="not proved", reason=found)
+            missing = found
+            break
         tests.append(found)
-    return conclude(tests)
+    if missing:
+        is_final = max(later, len(blocks) - later) >= plan.most_blocks
+        said = f"{missing}; {plan.most_blocks} blocks did not bring it" if is_final else missing
+        return Judgement(outcome="not proved", reason=said, is_final=is_final)
+    judged = conclude(tests)
+    if judged.outcome != "undecided" or later < plan.most_blocks:
+        return judged
+    said = (
+        f"{judged.reason}, after {later} blocks of {plan.block_s:g} s: take more replicas, or wider margins"
+    )
+    return Judgement(outcome="not proved", reason=said, is_final=True, tests=tests)
 
 
 _Sides = dict[str, dict[str, Counts]]
@@ -90,16 +100,30 @@ def _missing(blocks: dict[tuple[bool, int], _Sides]) -> str:
 
 
 def calm_blocks(plan: Plan, reports: Sequence[Reported]) -> int:
-    """How many calm blocks the noise of every metric is known from; none while it lasts longer than they tell."""
+    """How many calm blocks the noise of every metric is known from; none while a longer calm period would tell it, or tell it better."""
     blocks = {key: sides for key, sides in _by_block(reports).items() if not key[0]}
-    known = (_joined(_differences(blocks, _value_of(metric))).inflation for metric in plan.metrics)
-    return len(blocks) if all(inflation is not None for inflation in known) else 0
+    if len(blocks) < FEWEST_CALM_BLOCKS:
+        return len(blocks)
+    has_time = len(blocks) < plan.most_blocks
+    is_known = all(_is_known(plan, metric, blocks, has_time=has_time) for metric in plan.metrics)
+    return len(blocks) if is_known else 0
+
+
+def _is_known(plan: Plan, metric: Metric, blocks: dict[tuple[bool, int], _Sides], *, has_time: bool) -> bool:
+    """Whether the noise of a metric is known, and while there is time so well that it leaves half of the margin to the blocks since."""
+    found = _differences(blocks, _value_of(metric))
+    calm, _, inflation = _joined(found)
+    if inflation is None or not has_time:
+        return inflation is not None
+    _, bearable = _limits(metric, found.old, stage_margin(metric, 1.0), stage_allowed(metric, 1.0))
+    spread = max(float(np.var(calm, ddof=1)), _floor(metric, blocks, found.old)) * inflation
+    return math.sqrt(spread / len(calm)) * _calm_width(len(calm), plan.alpha) <= bearable / 2
 
 
 def _differences(blocks: dict[tuple[bool, int], _Sides], value: Callable[[Counts], float | None]) -> _Blocks:
     calm: list[float] = []
     later: list[float] = []
-    levels: list[float] = []
+    levels: dict[bool, list[float]] = {False: [], True: []}
     for (is_later, _), sides in blocks.items():
         means = {}
         for arm, replicas in sides.items():
@@ -109,9 +133,9 @@ def _differences(blocks: dict[tuple[bool, int], _Sides], value: Callable[[Counts
         if new is None or old is None:
             continue
         (later if is_later else calm).append(new - old)
-        if is_later:
-            levels.append(old)
-    return _Blocks(calm, later, sum(levels) / len(levels) if levels else 0.0)
+        levels[is_later].append(old)
+    level = levels[True] or levels[False] or [0.0]
+    return _Blocks(calm, later, sum(level) / len(level))
 
 
 def _test(
@@ -203,7 +227,12 @@ def _pairs(values: Sequence[float]) -> list[float]:
 
 def _reach(errors: tuple[float, float], later: int, calm: int, alpha: float) -> float:
     """Half of alpha for the blocks since, at any time; half for the calm ones, which are looked at once."""
-    return errors[0] * width(later, alpha, TUNED_FOR) + errors[1] * float(student.isf(alpha / 2, calm - 1))
+    return errors[0] * width(later, alpha, TUNED_FOR) + errors[1] * _calm_width(calm, alpha)
+
+
+def _calm_width(calm: int, alpha: float) -> float:
+    """Standard errors of the mean of the calm blocks."""
+    return float(student.isf(alpha / 2, calm - 1))
 
 
 def _floor(metric: Metric, blocks: dict[tuple[bool, int], _Sides], old: float) -> float:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
+from pyrometer.evidence.kinds import RecordKind
 from pyrometer.rules.audit.record import AuditItem, Deduction, Status
 from pyrometer.rules.audit.scoring import Breach
 from pyrometer.rules.case import Case
@@ -23,6 +25,21 @@ Fault = Callable[[Case], "Failure | None"]
 
 Applies = Callable[[Case], str | None]
 """Why the item does not apply; null when it does."""
+
+
+def proof_of(kind: RecordKind, **figures: Callable[[Any], Value]) -> Proof:
+    """Figures of one part of the evidence, by their names; null where that part is not there."""
+
+    def prove(case: Case) -> dict[str, Value] | None:
+        part = getattr(case, kind)
+        return None if part is None else {name: figure(part) for name, figure in figures.items()}
+
+    return prove
+
+
+def source_read(case: Case) -> dict[str, Value] | None:
+    """The proof of what is looked for in the source alone."""
+    return {"files_read": len(case.modules)} if case.modules else None
 
 
 @dataclass(frozen=True, kw_only=True)

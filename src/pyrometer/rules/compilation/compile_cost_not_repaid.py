@@ -42,7 +42,6 @@ Tolerance: eager operators round in another order than fused ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.advice import Cost, Gain
@@ -50,9 +49,7 @@ from pyrometer.quantity import Seconds, counted, format_seconds, significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
@@ -60,8 +57,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR405",
-    name="compile-cost-not-repaid",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
@@ -92,7 +87,7 @@ class Balance(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding for the run, where it loses."""
     report = case.compiled
     balance = None if report is None or is_hypothetical(report) else _balance(report)

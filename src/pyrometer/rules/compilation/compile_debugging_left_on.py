@@ -74,17 +74,15 @@ from pyrometer.rules.compilation.patterns.debug_settings import (
     set_variables,
 )
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Match, Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR408", name="compile-debugging-left-on", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR408", severity="warning", fix_class="semantic")
 
 SET_LOGS = "torch._logging.set_logs"
 QUIET = frozenset({"logging.WARNING", "logging.WARN", "logging.ERROR", "logging.CRITICAL"})
@@ -99,7 +97,7 @@ ADVICE = "Set it for the one run that needs it, from outside or behind a flag of
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Everything that is set outside of conditions."""
     if not module.imports_torch and "TORCH" not in module.text:
         return
@@ -116,7 +114,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("environment")
-def in_environment(case: Case) -> Iterator[Finding]:
+def in_environment(case: Case) -> Findings:
     """Variables whose names a record of the environment holds; their values are nobody's business."""
     record = case.environment
     names = [] if record is None else [name for name in VARIABLES if is_on(record.settings.get(name))]
@@ -133,7 +131,7 @@ def in_environment(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("program")
-def in_program(case: Case) -> Iterator[Finding]:
+def in_program(case: Case) -> Findings:
     """Anomaly detection that was on while the program was looked at."""
     program = case.program
     if program is not None and program.settings.get("anomaly") is True:
@@ -141,7 +139,7 @@ def in_program(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("trace")
-def in_trace(case: Case) -> Iterator[Finding]:
+def in_trace(case: Case) -> Findings:
     """Anomaly detection that the source switches on, and whose checks the trace shows."""
     place = _written_at(case)
     known = case.program is not None and case.program.settings.get("anomaly") is True

@@ -43,24 +43,21 @@ Tolerance: from then on the model is compiled, which rounds in another order. Th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR416", name="compile-result-unused", doc=__doc__, severity="warning", fix_class="tolerance"
-)
+RULE = declare(code="PYR416", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Calls that are statements."""
     for call in compile_calls(module):
         statement = module.parent(call.node)

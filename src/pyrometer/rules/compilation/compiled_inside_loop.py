@@ -49,26 +49,23 @@ Exact where the model is the same in each step. A function that closes over a va
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import COMPILE, TRACERS, CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.repeating import is_guarded, is_invariant
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR411", name="compiled-inside-loop", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR411", severity="warning", fix_class="semantic")
 
 RESETS = ("torch._dynamo.reset", "torch.compiler.reset")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Compilers that are called in each step."""
     for call in compile_calls(module, COMPILE, *TRACERS):
         if module.region(call.node).test or is_guarded(module, call.runs) or module.is_rare(call.runs):

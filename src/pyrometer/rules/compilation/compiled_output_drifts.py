@@ -43,22 +43,19 @@ code round where eager code does, and costs some speed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Severity
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.inspection.record import ModeResult
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR409", name="compiled-output-drifts", doc=__doc__, severity="error", fix_class="semantic"
-)
+RULE = declare(code="PYR409", severity="error", fix_class="semantic")
 
 REASONS = {
     1e-4: "float32: another order of summation, and fused multiply-add",
@@ -76,7 +73,7 @@ HALF_ADVICE = "Let fused code round where eager code does and compare again; if 
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The program as it is compiled, and each evaluated mode that drifts."""
     report = case.compiled
     if report is None:

@@ -47,7 +47,6 @@ left out; padding it keeps its samples, if the loss masks what was added.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
@@ -56,30 +55,22 @@ from pyrometer.rules.compilation.patterns.compile_calls import compile_calls
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.rewriting import rewritten, with_keywords
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR407",
-    name="dynamic-where-buckets-would-do",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-    lever="shape_buckets",
-)
+RULE = declare(code="PYR407", severity="info", fix_class="semantic", lever="shape_buckets")
 
 LOADER = "torch.utils.data.DataLoader"
 BATCH = ".size()[0]"
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """`dynamic=True` beside padding to a fixed length."""
     padding = _fixed_padding(module)
     if padding is None:
@@ -95,7 +86,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("compiled", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """A batch dimension that was opened for the last batch of an epoch."""
     report = case.compiled
     if report is None or is_hypothetical(report):

@@ -39,16 +39,13 @@ Tolerance: fused code rounds in another order; how far outputs were from eager o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_ratio
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
@@ -56,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR414",
-    name="eager-where-compiled-is-faster",
-    doc=__doc__,
     severity="info",
     scope="general",
     fix_class="tolerance",
@@ -81,7 +76,7 @@ class Faster(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding, where compiling was shown to bring something."""
     report = case.compiled
     found = None if report is None or not is_hypothetical(report) else _evaluated(report) or _tried(report)

@@ -62,16 +62,13 @@ requests, or the first one compiles again.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_seconds, significant
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls, compiled_at
 from pyrometer.rules.compilation.patterns.repeating import is_guarded
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -79,8 +76,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR406",
-    name="first-call-in-hot-path",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(
@@ -100,7 +95,7 @@ ADVICE = "Call the compiled model once with each shape before the first request,
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Handlers that compile, or make the first call of what was compiled."""
     for call in compile_calls(module):
         if module.region(call.node).test:
@@ -120,7 +115,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("measurement")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """A first call that misses the deadline for its compilation."""
     measured = case.measurement
     if measured is None or measured.deadline_s is None or not measured.compile_s or measured.median_s <= 0:

@@ -51,27 +51,25 @@ Semantic: it is the program's own code that has to change. What is printed, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, SkippedFrame
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(code="PYR412", name="frame-skipped", doc=__doc__, severity="warning", fix_class="semantic")
+RULE = declare(code="PYR412", severity="warning", fix_class="semantic")
 
 KINDS = frozenset({"break", "error"})
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding per function that was given up without anybody's wish."""
     report = case.compiled
     if report is None:

@@ -36,15 +36,13 @@ in parts.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import replace
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
@@ -52,20 +50,13 @@ if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR410",
-    name="fullgraph-candidate",
-    doc=__doc__,
-    severity="info",
-    scope="general",
-    fix_class="exact",
-)
+RULE = declare(code="PYR410", severity="info", scope="general", fix_class="exact")
 
 COMPILED = frozenset({"compiled", "empty"})
 
 
 @RULE.in_evidence("compiled", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The calls of torch.compile that could say so."""
     report = case.compiled
     if report is None or is_hypothetical(report) or not _is_whole(report):

@@ -63,7 +63,6 @@ results computes both. Taking out a forgotten `torch._dynamo.graph_break()` may 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost
@@ -72,9 +71,8 @@ from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.certain_breaks import certain_breaks
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import one_more_graph
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
@@ -82,13 +80,13 @@ if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(code="PYR401", name="graph-break", doc=__doc__, severity="warning", fix_class="semantic")
+RULE = declare(code="PYR401", severity="warning", fix_class="semantic")
 
 OTHERWISE = "Do it before or after the compiled function and hand the result in."
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """What certainly breaks, in functions that the file compiles."""
     for graph_break in certain_breaks(module):
         fixes = (
@@ -110,7 +108,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding per line at which graphs ended."""
     report = case.compiled
     if report is None:

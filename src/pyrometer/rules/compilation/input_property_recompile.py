@@ -42,21 +42,17 @@ Semantic: another dtype or gradient mode is another computation. Making a tensor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR403", name="input-property-recompile", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR403", severity="warning", fix_class="semantic")
 
 GRAD_MODE = "grad_mode"
 
@@ -76,7 +72,7 @@ GENERAL = "Give the input the same properties in all calls"
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding per function and property."""
     report = case.compiled
     if report is None:

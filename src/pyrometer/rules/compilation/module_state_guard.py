@@ -75,24 +75,21 @@ from pyrometer.rules.compilation.patterns.compile_calls import mentions_compile
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR413", name="module-state-guard", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR413", severity="warning", fix_class="semantic")
 
 SETTING = "torch._dynamo.config.allow_unspec_int_on_nn_module"
 ADVICE = "Keep it in a buffer and count with add_, or count outside of the compiled module."
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Counters in compiled forwards."""
     for statement, target in _counters(module):
         yield match(
@@ -103,7 +100,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding per module and attribute."""
     report = case.compiled
     if report is None:

@@ -44,29 +44,20 @@ the model masks what was added.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.compiler.advice.varying import mark_statements, varying_sizes
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import ChangedInput
     from pyrometer.compiler.report import CompileReport
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR402",
-    name="recompilation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-    lever="mark_dynamic",
-)
+RULE = declare(code="PYR402", severity="warning", fix_class="tolerance", lever="mark_dynamic")
 
 
 class Remedy(NamedTuple):
@@ -92,7 +83,7 @@ GENERAL = "Keep what the guard names the same in all calls, or take what depends
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding per function and input."""
     report = case.compiled
     if report is None:

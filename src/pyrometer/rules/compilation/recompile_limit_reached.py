@@ -43,15 +43,13 @@ Tolerance where a size is left open, semantic where inputs are padded and the mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import LimitReached
@@ -60,8 +58,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR404",
-    name="recompile-limit-reached",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
@@ -74,7 +70,7 @@ OF_VALUES = "Keep what the guard names the same in all calls, pass it as a tenso
 
 
 @RULE.in_evidence("compiled")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding per function."""
     report = case.compiled
     if report is None:

@@ -45,26 +45,23 @@ Semantic: taken out, what failed in silence raises.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.debug_settings import is_behind_flag
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR415", name="suppressed-compile-errors", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR415", severity="warning", fix_class="semantic")
 
 SETTING = "torch._dynamo.config.suppress_errors"
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Assignments of True."""
     if "suppress_errors" not in module.text or "config.disable = True" in module.text:
         return

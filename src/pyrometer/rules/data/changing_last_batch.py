@@ -44,28 +44,21 @@ Up to `batch_size - 1` samples are left out of each epoch; with shuffling they a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls, trains
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR311",
-    name="changing-last-batch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR311", severity="info", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Training loaders of compiled programs that keep a smaller last batch."""
     if not trains(module) or not _compiles_for_fixed_shapes(module):
         return

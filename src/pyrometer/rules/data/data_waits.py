@@ -53,7 +53,6 @@ the dataset between epochs no longer reaches workers that are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
@@ -72,10 +71,8 @@ from pyrometer.rules.data.patterns.waiting import (
     told_share,
     waiting_cost,
 )
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
@@ -85,8 +82,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR301",
-    name="data-waits",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",
@@ -118,7 +113,7 @@ FREE_ERROR = 0.3
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The wait as the loader was observed, with the place from the trace; where that names a function, it names the cause."""
     report = case.loading
     if report is None:
@@ -146,7 +141,7 @@ def explain(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("trace")
-def explain_trace(case: Case) -> Iterator[Finding]:
+def explain_trace(case: Case) -> Findings:
     """The wait as a trace shows it, where no loader was observed."""
     trace = case.trace
     if trace is None or case.loading is not None or not trace.span_ns:

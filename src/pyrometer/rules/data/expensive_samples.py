@@ -40,26 +40,18 @@ Left to a person: values differ by rounding where the order of operations change
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR314",
-    name="expensive-samples",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR314", severity="warning", fix_class="semantic")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to make samples cheaper."""
     yield from advised(RULE, case, "cheaper-samples", "constant-time-access")

@@ -55,23 +55,16 @@ Left to a person: an open file must not be shared by processes, so that each wor
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import item_getters
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR313",
-    name="file-opened-per-item",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR313", severity="warning", fix_class="semantic")
 
 OPENERS = frozenset(
     {
@@ -94,7 +87,7 @@ OPENERS = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Openings in `__getitem__` that nothing makes conditional, of a path that is the same for all items."""
     for _, function in item_getters(module):
         names = [arg.arg for arg in function.args.args]

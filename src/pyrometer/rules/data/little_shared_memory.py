@@ -31,28 +31,20 @@ Nothing in the program changes if the container is given more; fewer batches ahe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR316",
-    name="little-shared-memory",
-    doc=__doc__,
-    severity="warning",
-    fix_class="exact",
-)
+RULE = declare(code="PYR316", severity="warning", fix_class="exact")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to give more shared memory; an error where a full queue does not fit at all."""
     report = case.loading
     if report is None or report.shm_free_bytes is None:

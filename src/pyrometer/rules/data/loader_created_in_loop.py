@@ -42,33 +42,26 @@ Left to a person: every sample then comes once per epoch, which before was left 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import is_epoch_loop, is_loader, loader_calls
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR312",
-    name="loader-created-in-loop",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR312", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """First batches of loaders begun anew, and loaders made anew, in loops."""
     yield from _begun_anew(module)
     yield from _made_anew(module)
 
 
-def _begun_anew(module: Module) -> Iterator[Match]:
+def _begun_anew(module: Module) -> Matches:
     for call in module.calls("next"):
         begun = call.args[0] if call.args else None
         if not isinstance(begun, ast.Call) or module.name_of(begun.func) != "iter" or len(begun.args) != 1:
@@ -87,7 +80,7 @@ def _begun_anew(module: Module) -> Iterator[Match]:
         )
 
 
-def _made_anew(module: Module) -> Iterator[Match]:
+def _made_anew(module: Module) -> Matches:
     for call in loader_calls(module):
         loops = [loop for loop in module.loops_around(call.call) if is_epoch_loop(loop)]
         if not loops or call.has_workers is False or not call.is_complete:

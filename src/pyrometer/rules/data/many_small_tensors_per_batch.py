@@ -33,24 +33,19 @@ Left to a person: the same values as views of one tensor; writing into one of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR309",
-    name="many-small-tensors-per-batch",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(
@@ -65,13 +60,13 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The advice to pack tensors, or lists of numbers."""
     yield from advised(RULE, case, "pack-tensors", "arrays-not-lists", cost=None)
 
 
 @RULE.in_evidence("program")
-def explain_inputs(case: Case) -> Iterator[Finding]:
+def explain_inputs(case: Case) -> Findings:
     """Many small inputs of a model that is on a device."""
     program = case.program
     if program is None or program.device in {"cpu", "none"} or _is_advised(case):

@@ -70,38 +70,29 @@ spawned, and the script needs `if __name__ == "__main__"` there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import decoding_call
 from pyrometer.rules.data.patterns.loaders import loader_calls, trains
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR302",
-    name="no-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="num_workers",
-)
+RULE = declare(code="PYR302", severity="warning", fix_class="semantic", lever="num_workers")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to use workers, or more of them."""
     yield from advised(RULE, case, "more-workers")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Loaders without workers over datasets that decode."""
     if not trains(module):
         return

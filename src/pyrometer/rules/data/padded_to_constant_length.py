@@ -34,23 +34,18 @@ which compiled programs pay for; a few lengths (64, 128, 192) are a middle way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR317",
-    name="padded-to-constant-length",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="shape_buckets",
@@ -59,7 +54,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("dataflow")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Each lookup of such indices."""
     flow = case.dataflow
     assert flow is not None

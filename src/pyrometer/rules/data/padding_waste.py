@@ -43,7 +43,6 @@ Left to a person: outputs at real places are the same only where the model honou
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
@@ -51,10 +50,8 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.data.patterns.loaders import trains
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -62,8 +59,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR310",
-    name="padding-waste",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="shape_buckets",
@@ -75,7 +70,7 @@ LEFT_OVER = 0.1
 
 
 @RULE.in_evidence("measurement")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The measured share of padding."""
     measured = case.measurement
     if measured is None or measured.padding_ratio is None:
@@ -107,14 +102,14 @@ def explain(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("loading")
-def explain_samples(case: Case) -> Iterator[Finding]:
+def explain_samples(case: Case) -> Findings:
     """The advice of the sample profile on lengths, where padding was not measured in the step itself."""
     if case.measurement is None or case.measurement.padding_ratio is None:
         yield from advised(RULE, case, "pad-to-longest", "bucket-by-length", cost=None, resource="padding")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Tokenizers that pad to a fixed length where nothing asks for fixed shapes."""
     if not module.imports_torch or _needs_fixed_shapes(module):
         return

@@ -51,27 +51,19 @@ Left to a person: the samples are the same as long as nothing in them is random,
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import creation_of, decoding_call
 from pyrometer.rules.data.patterns.loaders import LoaderCall, loader_calls, repeated_in_epochs, trains
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR308",
-    name="preprocessing-repeated-each-epoch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR308", severity="info", fix_class="semantic")
 
 DETERMINISTIC = frozenset(
     [
@@ -92,13 +84,13 @@ DETERMINISTIC = frozenset(
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The advice to keep what came out the same whenever it was asked for."""
     yield from advised(RULE, case, "cache-repeated-work", severity="warning")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Shuffled loaders, used for many epochs, over files that are prepared in the same way each time."""
     if not trains(module):
         return

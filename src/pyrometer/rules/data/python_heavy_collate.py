@@ -52,7 +52,6 @@ Left to a person: the same values, if the loop does nothing but copy.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
@@ -60,10 +59,8 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import DATA, advised, facts, free_ratio, waiting_cost
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -71,8 +68,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR307",
-    name="python-heavy-collate",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(
@@ -85,7 +80,7 @@ MAKING = ("fetch", "decode", "collate")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """A collate function that takes much of the time that the step waits for."""
     report = case.loading
     findings = advised(RULE, case, "default-collate", "vectorise-collate")
@@ -120,7 +115,7 @@ def explain(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Assignments of single elements in two nested loops of a collate function."""
     for function in _collate_functions(module):
         for statement in ast.walk(function):

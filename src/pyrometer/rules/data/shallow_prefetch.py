@@ -34,37 +34,28 @@ The same batches in the same order. It costs memory: `num_workers × prefetch_fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR306",
-    name="shallow-prefetch",
-    doc=__doc__,
-    severity="info",
-    fix_class="exact",
-    lever="prefetch_factor",
-)
+RULE = declare(code="PYR306", severity="info", fix_class="exact", lever="prefetch_factor")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to prepare more batches."""
     yield from advised(RULE, case, "deeper-queue", severity="warning")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Loaders whose workers may hold one batch each."""
     for call in loader_calls(module):
         given = call.argument("prefetch_factor")

@@ -38,26 +38,18 @@ Left to a person: results of parallel sums may differ by rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
-RULE = declare(
-    code="PYR315",
-    name="threads-in-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR315", severity="warning", fix_class="tolerance")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to decode with one thread per worker."""
     yield from advised(RULE, case, "one-thread-per-worker", confidence="high")

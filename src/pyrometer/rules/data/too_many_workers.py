@@ -44,27 +44,18 @@ Left to a person: with another number of workers random numbers of samples come 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR303",
-    name="too-many-workers",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="num_workers",
-)
+RULE = declare(code="PYR303", severity="warning", fix_class="semantic", lever="num_workers")
 
 ALL_CPUS = frozenset(
     {"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count", "psutil.cpu_count"}
@@ -78,14 +69,14 @@ RANKS = (
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to use fewer workers; idle ones cost memory, not time."""
     yield from advised(RULE, case, "no-workers")
     yield from advised(RULE, case, "fewer-workers", severity="info", cost=None, confidence="high")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Loaders that start a worker per CPU of the machine in every rank."""
     if not any(True for _ in module.calls(*RANKS)):
         return

@@ -40,7 +40,6 @@ device already cannot be pinned, and a machine without an accelerator warns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import (
@@ -51,9 +50,8 @@ from pyrometer.rules.data.patterns.loaders import (
     moves_to_cuda,
 )
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
@@ -63,8 +61,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR304",
     about_devices=True,
-    name="unpinned-loader",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="pin_memory",
@@ -72,13 +68,13 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to pin, which it gives from the time that the copy to the device takes."""
     yield from advised(RULE, case, "pin-memory", resource="copy:H2D", cost=None)
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Loaders that do not pin what a loop over them copies to the device."""
     for loader_call in loader_calls(module):
         if not loader_call.is_complete or loader_call.value("pin_memory") not in (MISSING_ARGUMENT, False):

@@ -45,7 +45,6 @@ instead of starting from a new seed. So it is a semantic fix.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import (
@@ -55,33 +54,25 @@ from pyrometer.rules.data.patterns.loaders import (
     repeated_in_epochs,
 )
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR305",
-    name="workers-restarted-each-epoch",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-    lever="persistent_workers",
-)
+RULE = declare(code="PYR305", severity="info", fix_class="semantic", lever="persistent_workers")
 
 
 @RULE.in_evidence("loading")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The loader's advice to keep its workers."""
     yield from advised(RULE, case, "persistent-workers", severity="warning")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Loaders with workers that a loop over epochs starts again and again."""
     for call in loader_calls(module):
         number = call.value("num_workers")

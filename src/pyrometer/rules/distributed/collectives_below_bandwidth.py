@@ -2,8 +2,8 @@
 
 ## What it does
 Takes the bus bandwidth of large messages while data really moves, that is of the rank that waited least, and compares it with the
-fastest call of the same collective in the same group, and with NVLink's bandwidth where all ranks are on one machine whose
-devices are known to have it.
+fastest call of the same collective in the same group, with the same collective in other groups whose ranks lie alike, and with
+NVLink's bandwidth where all ranks are on one machine whose devices are known to have it.
 
 ## Why it costs
 Gradients and parameters take longer than they need to, and what computing cannot hide lengthens each step.
@@ -38,19 +38,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent, format_rate
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.job import Job
     from pyrometer.trace.jobs.waits import JobCollective
 
 RULE = declare(
     code="PYR610",
-    name="collectives-below-bandwidth",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
@@ -58,6 +54,9 @@ RULE = declare(
         Limit("min_bytes", 16 << 20, "smaller messages are bound by latency"),
         Limit("min_calls", 5, "of fewer calls the fastest may be a stray"),
         Limit("min_of_fastest", 0.5, "calls of one size on links of their own differ by a tenth or two"),
+        Limit(
+            "min_of_equals", 0.6, "groups that lie alike, over links of one kind, differ by a tenth or two"
+        ),
         Limit("min_of_link", 0.4, "NCCL reaches seven to nine tenths of NVLink with large messages"),
         Limit("min_share", 0.02, "less than that of the time cannot be told from noise"),
     ),
@@ -72,6 +71,9 @@ NVLINK = (
 """Bytes per second in one direction, of all links of a device; from the vendor's data sheets."""
 
 
+BESIDE = "what the groups beside it reach"
+
+
 class Reachable(NamedTuple):
     """A bandwidth that could be reached, and why."""
 
@@ -81,7 +83,7 @@ class Reachable(NamedTuple):
 
 
 @RULE.in_evidence("job")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Large collectives far below what is known to be possible."""
     job = case.job
     span = sum(row.span_ns for row in job.ranks) if job is not None else 0
@@ -101,14 +103,16 @@ def explain(case: Case) -> Iterator[Finding]:
         if not slow or share < case.limit(RULE, "min_share"):
             continue
         best = max(slow, key=lambda reachable: reachable.rate)
+        among = f" among ranks {collective.group_ranks}" if best.why == BESIDE else ""
         spared = share * (1 - collective.bus_bandwidth / best.rate)
         yield RULE.finding(
             message=(
-                f"{collective.name} of {format_bytes(collective.bytes)} moves {format_rate(collective.bus_bandwidth, 'B/s')}, "
+                f"{collective.name} of {format_bytes(collective.bytes)}{among} moves {format_rate(collective.bus_bandwidth, 'B/s')}, "
                 f"{format_percent(collective.bus_bandwidth / best.rate)} of {best.why}"
             ),
             where=Place(op=collective.name),
             evidence={
+                "group_ranks": collective.group_ranks,
                 "bus_bandwidth": collective.bus_bandwidth,
                 "reachable": best.rate,
                 "bytes_per_call": collective.bytes,
@@ -145,6 +149,9 @@ def _reachable(case: Case, job: Job, collective: JobCollective) -> Iterator[Reac
     )
     if fastest:
         yield Reachable(fastest, case.limit(RULE, "min_of_fastest"), "its fastest call")
+    if collective.bus_bandwidth_of_equals:
+        least = case.limit(RULE, "min_of_equals")
+        yield Reachable(collective.bus_bandwidth_of_equals, least, BESIDE)
     hosts = {row.host for row in job.ranks}
     if len(hosts) == 1 and None not in hosts:
         names = {name for report in case.ranks for name in report.devices}

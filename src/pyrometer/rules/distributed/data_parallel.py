@@ -40,32 +40,24 @@ No fix is applied: the program must be started in another way, and each process 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.rules.distributed.patterns.wrapping import DATA_PARALLEL
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR612",
-    name="data-parallel",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR612", severity="warning", fix_class="semantic")
 
 ADVICE = "Run one process per device under `torchrun`, and wrap the model in DistributedDataParallel."
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Calls that make a DataParallel."""
     if "DistributedDataParallel" in module.text:
         return  # It is the choice of whoever starts the program.
@@ -98,7 +90,7 @@ def _is_loaded(module: Module, call: ast.Call) -> bool:
 
 
 @RULE.in_evidence("program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """A DataParallel in a program."""
     for index, wrapper in enumerate(case.program.wrappers if case.program is not None else []):
         if wrapper.type_name == "DataParallel":

@@ -36,25 +36,20 @@ digits; compression of gradients changes more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.analysis.collectives import CollectiveGroup
     from pyrometer.trace.reporting.rank_report import RankReport
 
 RULE = declare(
     code="PYR601",
-    name="exposed-communication",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
@@ -70,7 +65,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Communication in the open, on the rank that is looked at."""
     report = case.trace
     if report is None or not report.span_ns or not report.collectives:

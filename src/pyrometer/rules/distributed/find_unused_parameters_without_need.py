@@ -32,25 +32,20 @@ No fix is applied: where a step of another kind leaves parameters out, Distribut
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, rewrapped, wrappings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR604",
-    name="find-unused-parameters-without-need",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_steps", 2, "one step may take another path than the next"),),
@@ -58,7 +53,7 @@ RULE = declare(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Both settings at once."""
     for call in wrappings(module):
         if is_set(module, call, "find_unused_parameters") and is_set(module, call, "static_graph"):
@@ -70,7 +65,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("program", "numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The setting is on, and every parameter was used."""
     gradients = case.numerics.gradients if case.numerics is not None else None
     if gradients is None or len(gradients.norms) < case.limit(RULE, "min_steps"):

@@ -27,24 +27,19 @@ next reduction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, rewrapped
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR605",
-    name="gradient-as-bucket-view-off",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     lever="gradient_as_bucket_view",
@@ -53,7 +48,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Wrapped models whose gradients and buckets are apart."""
     program = case.program
     size = gradient_bytes(program) if program is not None else 0

@@ -29,24 +29,19 @@ No fix is applied: which samples share a batch changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.job import Job
 
 RULE = declare(
     code="PYR608",
-    name="load-imbalance",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(
@@ -57,7 +52,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("job")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The rank that computes most, beside the mean."""
     job = case.job
     if job is None or job.compute_imbalance is None or len(job.ranks) < 2 or _stages(job):

@@ -50,7 +50,6 @@ inside of `no_sync` too.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
@@ -58,19 +57,15 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, significant
 from pyrometer.rules.distributed.patterns.accumulation import accumulations
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, wrappings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR603",
-    name="missing-no-sync-under-accumulation",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="no_sync",
@@ -89,7 +84,7 @@ ADVICE = "Run all micro-batches but the last of each step, forward and backward,
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Accumulating loops in a file that wraps its model and never switches the reduction off."""
     if not any(True for _ in wrappings(module)) or _switches(module):
         return
@@ -115,7 +110,7 @@ def _switches(module: Module) -> bool:
 
 
 @RULE.in_evidence("trace", "program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Steps that reduce their gradients more than once."""
     report, program = case.trace, case.program
     if report is None or program is None or not distributed_wrappers(case) or not report.span_ns:

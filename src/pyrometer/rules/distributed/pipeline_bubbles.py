@@ -31,24 +31,19 @@ No fix is applied. More micro-batches add gradients up in another order; batch n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.pipeline import Pipeline
 
 RULE = declare(
     code="PYR609",
-    name="pipeline-bubbles",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -60,7 +55,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("job")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Pipelines that stand still longer than they should."""
     for index, pipeline in enumerate(case.job.pipelines if case.job is not None else []):
         if pipeline.bubble <= case.limit(RULE, "max_bubble"):

@@ -44,27 +44,20 @@ No fix is applied: the schedule becomes another one. A schedule whose length was
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.distributed.patterns.accumulation import accumulations, is_scheduler_step
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR611",
-    name="scheduler-stepped-per-micro-batch",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR611", severity="error", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Scheduler steps in an accumulating loop, as often as the backward pass."""
     calls: set[ast.Call] = set()
     for accumulation in accumulations(module):

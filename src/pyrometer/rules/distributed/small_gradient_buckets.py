@@ -34,28 +34,23 @@ No fix is applied: DistributedDataParallel averages gradients, where `all_reduce
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
     from pyrometer.trace.analysis.collectives import CollectiveGroup
     from pyrometer.trace.reporting.rank_report import RankReport
 
 RULE = declare(
     code="PYR602",
-    name="small-gradient-buckets",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="bucket_size",
@@ -79,7 +74,7 @@ REDUCES = ("torch.distributed.all_reduce", "torch.distributed.distributed_c10d.a
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """One all-reduce per parameter, and small buckets."""
     smallest = module.limit(RULE, "min_bucket_mb")
     for call in wrappings(module):
@@ -100,7 +95,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Small all-reduces in a trace, with the time in which the host issues one after another."""
     report = case.trace
     if report is None or not report.span_ns or not _trains(report):

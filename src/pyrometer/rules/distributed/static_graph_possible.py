@@ -27,23 +27,18 @@ No fix is applied: a program whose later steps use other parameters fails, or tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, rewrapped
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR606",
-    name="static-graph-possible",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     lever="static_graph",
@@ -52,7 +47,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("program", "numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The same parameters are left out in every step."""
     gradients = case.numerics.gradients if case.numerics is not None else None
     if gradients is None or len(gradients.norms) < case.limit(RULE, "min_steps"):

@@ -33,31 +33,27 @@ No fix is applied: the cause may lie in the program, in the data, or in the mach
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.stragglers import Straggler, Suspect
 
 RULE = declare(
     code="PYR607",
-    name="straggler-rank",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",
     limits=(
         Limit("min_share", 0.02, "less than that of the time is the usual jitter between ranks"),
         Limit("min_persistence", 0.6, "in a job of equals every rank is the last one now and then"),
+        Limit("max_chance", 0.01, "of some ranks that are alike, one is always the slowest by chance"),
     ),
 )
 
@@ -66,7 +62,7 @@ LOADER = "DataLoader"
 
 
 @RULE.in_evidence("job")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Ranks whose delay lengthens the step of all."""
     job = case.job
     span = max((row.span_ns for row in job.ranks), default=0) if job is not None else 0
@@ -75,6 +71,7 @@ def explain(case: Case) -> Iterator[Finding]:
     for index, straggler in enumerate(job.stragglers):
         share = straggler.gain_ns / span
         steady = straggler.persistence is None or straggler.persistence >= case.limit(RULE, "min_persistence")
+        steady &= straggler.chance is None or straggler.chance <= case.limit(RULE, "max_chance")
         if share < case.limit(RULE, "min_share") or not steady:
             continue
         suspect = straggler.suspects[0] if straggler.suspects else None
@@ -103,11 +100,9 @@ def explain(case: Case) -> Iterator[Finding]:
 def _resource(case: Case, straggler: Straggler, suspect: Suspect | None) -> str:
     """Waiting for data, where that is what it is late with and its trace is looked at."""
     looked_at = case.trace is not None and case.trace.rank == straggler.rank
-    return (
-        DATA
-        if looked_at and suspect is not None and LOADER in suspect.name
-        else f"straggler:{straggler.rank}"
-    )
+    if looked_at and suspect is not None and LOADER in suspect.name:
+        return DATA
+    return f"straggler:{straggler.rank}"
 
 
 def _message(straggler: Straggler, suspect: Suspect | None, share: float) -> str:

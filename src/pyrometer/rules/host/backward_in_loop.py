@@ -34,27 +34,22 @@ No fix is applied: batched passes hold the gradients of all rounds at once, and 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.host.patterns.loop_runs import node_of
 from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLoop
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR132",
-    name="backward-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -65,7 +60,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("host", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Such loops, by their share of the sampled steps."""
     profile = case.host
     assert profile is not None

@@ -44,29 +44,25 @@ No fix is applied: sums over another number of elements round differently, and l
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import evaluates, in_layer, is_worked_on, may_do_without
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import is_mask, mask_indexing
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import replace
 from pyrometer.source.numbers import is_number
 from pyrometer.source.rewriting import Rewrite, rewritten, spelled
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR106",
     about_devices=True,
-    name="boolean-mask-indexing",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="remove_sync",
@@ -81,7 +77,7 @@ ELEMENTWISE = frozenset(["torch.isnan", "torch.isinf", "torch.isfinite"])
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Mask indexing in hot code."""
     for read, why, confidence in sure_reads(module, mask_indexing):
         if not may_do_without(module, read.node) and (
@@ -94,7 +90,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Indexing that a trace shows to wait, with what it costs."""
 
     def tell(stall: Stall) -> Told:

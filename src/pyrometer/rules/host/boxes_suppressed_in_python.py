@@ -50,7 +50,6 @@ No fix is applied: boxes of equal score may come in another order, and overlaps 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
@@ -59,19 +58,15 @@ from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.host.patterns.suppression import Suppression, suppressions
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostProfile
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR129",
-    name="boxes-suppressed-in-python",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.1, "of the step: less does not repay another dependency"),),
@@ -79,7 +74,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("host", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Such loops, with what all that runs in them takes."""
     assert case.host is not None
     for module in case.modules:

@@ -38,7 +38,6 @@ No fix is applied: the values are the same; what is kept takes memory until the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
@@ -47,20 +46,16 @@ from pyrometer.rules.flowing import BESIDE, METHOD, of_step
 from pyrometer.rules.host.patterns.spending import is_certain, loop_around, rounds_text, spread
 from pyrometer.rules.joining import is_same_file
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import Share
 
 if TYPE_CHECKING:
     from pyrometer.dataflow.report import Repeated
     from pyrometer.host.profile import HostLine
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR134",
-    name="computed-again",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.08, "of the step: less does not repay keeping a result"),),
@@ -71,7 +66,7 @@ STAYS = 0.2
 
 
 @RULE.in_evidence("dataflow")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Lines that compute again what the same step has computed."""
     assert case.dataflow is not None
     for number, fact in enumerate(case.dataflow.repeated):

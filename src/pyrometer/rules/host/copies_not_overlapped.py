@@ -37,23 +37,18 @@ The results are the same as long as each stream waits for what it reads, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR115",
-    name="copies-not-overlapped",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="exact",
@@ -65,7 +60,7 @@ WORDS = {"H2D": "to the device", "D2H": "to the host"}
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Copies of pinned memory that nothing runs beside."""
     report = case.trace
     for direction, words in WORDS.items():

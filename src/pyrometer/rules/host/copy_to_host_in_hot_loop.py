@@ -41,25 +41,21 @@ No fix is applied: what is to be calculated where is for the program to say.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.copied import is_calculated_with, is_result
 from pyrometer.rules.host.patterns.reads import Read, copies_to_host, during, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR102",
     about_devices=True,
-    name="copy-to-host-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",
@@ -74,7 +70,7 @@ LATER = (
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Copies in hot code that are not what the code is for."""
     for read, why, confidence in sure_reads(module, copies_to_host):
         if _lies_on_host(read):
@@ -96,7 +92,7 @@ def _lies_on_host(read: Read) -> bool:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Copies that a trace shows, with what they cost."""
 
     def tell(stall: Stall) -> Told:

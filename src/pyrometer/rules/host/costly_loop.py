@@ -37,22 +37,17 @@ No fix is applied: sums in another order may round differently, and only the pro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.kernels.patterns.layers import layer_share
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR133",
-    name="costly-loop",
-    doc=__doc__,
     severity="warning",
     scope="general",
     fix_class="tolerance",
@@ -84,7 +79,7 @@ CARRIED = (
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Loops that are no network at work."""
     for run in loop_runs(case, case.limit(RULE, "min_share")):
         backward = _backward(run)

@@ -32,7 +32,6 @@ No fix is applied: only the program knows what the place is for.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
@@ -48,21 +47,17 @@ from pyrometer.rules.host.patterns.spending import (
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.kernels.patterns.operators import on_device
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLeaf, HostLine, LeafKind
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.reporting.totals import LineOp, LineTotal
 
 RULE = declare(
     code="PYR127",
-    name="costly-place",
-    doc=__doc__,
     severity="warning",
     scope="general",
     fix_class="semantic",
@@ -114,7 +109,7 @@ OTHERWISE = (
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Functions with much time outside of operators."""
     profile = case.host
     assert profile is not None
@@ -150,7 +145,7 @@ def explain(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("trace")
-def explain_operators(case: Case) -> Iterator[Finding]:
+def explain_operators(case: Case) -> Findings:
     """Functions with much time in operators that networks seldom spend it in."""
     trace = case.trace
     if trace is None or not trace.span_ns:

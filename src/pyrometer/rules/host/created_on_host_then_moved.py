@@ -43,25 +43,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import Edit
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR117",
-    about_devices=True,
-    name="created-on-host-then-moved",
-    doc=__doc__,
-    severity="warning",
-    fix_class="exact",
-)
+RULE = declare(code="PYR117", about_devices=True, severity="warning", fix_class="exact")
 
 SAME_EVERYWHERE = ("zeros", "ones", "empty", "full", "eye")
 ROUNDED = ("arange", "linspace", "logspace", "tril_indices", "triu_indices")
@@ -75,7 +67,7 @@ DEVICE_NAME = re.compile(r"(^|_)(device|dev)$")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Factories whose result is moved at once, in hot code."""
     for factory in module.calls(*FACTORIES):
         move = _move(module, factory)

@@ -38,15 +38,12 @@ No fix is applied: objects in reference cycles stay until the next collection, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
@@ -54,8 +51,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR118",
-    name="garbage-collection-pauses",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.01, "below one percent of a step no measurement can tell it from noise"),),
@@ -63,7 +58,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Idle time in the garbage collector."""
     report = case.trace
     if report is None or not report.span_ns:

@@ -32,17 +32,14 @@ No fix is applied: what the host does is the program's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -50,8 +47,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR116",
-    name="host-time-dominates",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",
@@ -81,7 +76,7 @@ COMPILE = (
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Idle time of a device while the host is busy between long kernels."""
     report, starved = case.trace, starvation(case)
     if report is None or starved is None:

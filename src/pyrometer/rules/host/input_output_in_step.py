@@ -44,22 +44,17 @@ No fix is applied: what a log must survive is for the program to say. The lines 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import INPUT_OUTPUT, spending, spending_finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR120",
-    name="input-output-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
@@ -84,7 +79,7 @@ def _advice(line: HostLine) -> str:
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, INPUT_OUTPUT, case.limit(RULE, "min_share"))
     if spent is not None:

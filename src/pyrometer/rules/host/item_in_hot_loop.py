@@ -46,7 +46,6 @@ No fix is applied: when a value is read, and in which precision it is added up, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.answers import is_answer
@@ -61,22 +60,19 @@ from pyrometer.rules.host.patterns.avoidable import (
 from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.kernels.patterns.better import bracketed
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.mutation import changed_in_place, names_in, sources_of
 from pyrometer.source.rewriting import Rewrite, rewritten
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Hot, Module
 
 RULE = declare(
     code="PYR101",
     about_devices=True,
-    name="item-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",
@@ -87,7 +83,7 @@ ON_DEVICE = "Keep it on the device: add up with `.detach()`, and read the result
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Reads of tensors in hot code."""
     for read, why, confidence in sure_reads(module, scalar_reads):
         if why.per == "request" and is_answer(module, read.node):
@@ -166,7 +162,7 @@ def in_comprehension(module: Module, node: ast.expr) -> bool:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Reads that a trace shows, with what they cost."""
 
     def tell(stall: Stall) -> Told:

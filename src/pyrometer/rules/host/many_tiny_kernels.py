@@ -36,20 +36,17 @@ No fix is applied: reductions over other shapes and fused kernels may round diff
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.kernels.patterns.updates import SAVED
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, short_ns, told
 from pyrometer.text import one_line
 from pyrometer.trace.naming.optimizers import FUSED, MARK
@@ -64,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR111",
-    name="many-tiny-kernels",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
@@ -105,7 +100,7 @@ class Tiny:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Tiny kernels, or tiny operators where there is no device."""
     tiny = _kernels(case) or _operators(case)
     if tiny is None or tiny.share < case.limit(RULE, "min_share"):

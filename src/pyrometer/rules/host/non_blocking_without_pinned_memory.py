@@ -38,18 +38,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.data.patterns.waiting import loader_rewrite
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain, movers
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place, is_non_blocking
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -58,8 +55,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR114",
     about_devices=True,
-    name="non-blocking-without-pinned-memory",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="pin_memory",
@@ -76,7 +71,7 @@ PINS = re.compile(r"pin_memory(?!\s*=\s*False)")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Copies that do not wait, in files with loaders that do not pin."""
     loaders = list(module.calls(LOADER))
     if not loaders or PINS.search(module.text) or any(_passes_on(call) for call in loaders):
@@ -90,7 +85,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Copies from pageable memory that the source asked not to wait."""
     report = case.trace
     for found in copied(case, "H2D", "pageable"):

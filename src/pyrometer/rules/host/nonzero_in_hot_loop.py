@@ -40,26 +40,22 @@ No fix is applied: a bound cuts off what exceeds it, and only the program knows 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import evaluates, in_layer, is_worked_on, may_do_without
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import sized_by_data
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR107",
     about_devices=True,
-    name="nonzero-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",
@@ -77,7 +73,7 @@ OPERATORS = {"_unique2": "unique", "unique_consecutive": "unique", "unique_dim":
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Such operators in hot code."""
     for read, why, confidence in sure_reads(module, sized_by_data):
         if not may_do_without(module, read.node) and (
@@ -89,7 +85,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Such operators that a trace shows to wait, with what they cost."""
 
     def tell(stall: Stall) -> Told:

@@ -32,25 +32,20 @@ The results are the same. Pinned memory is taken from what the machine can page 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent, significant
 from pyrometer.rules.data.patterns.waiting import loader_rewrite
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.host.patterns.waits import links_of, stalls
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR113",
-    name="pageable-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="pin_memory",
@@ -64,7 +59,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Copies from pageable memory that hold up the step."""
     report = case.trace
     if report is None:

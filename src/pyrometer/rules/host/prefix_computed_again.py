@@ -46,7 +46,6 @@ window that the network sees is cut off in front, they are others.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
@@ -55,21 +54,17 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.host.patterns.prefixes import Prefix, prefixes
 from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.joining import module_of
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLoop
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR131",
-    name="prefix-computed-again",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -86,7 +81,7 @@ STAYS = 0.5
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Such loops outside of tests."""
     for prefix in prefixes(module):
         if not module.region(prefix.call).test:
@@ -100,7 +95,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("host", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Such loops, with what their rounds take."""
     assert case.host is not None
     for module in case.modules:

@@ -36,26 +36,22 @@ No fix is applied: how often a value is wanted is for the program to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import only_checks
 from pyrometer.rules.host.patterns.reads import during, sure_reads
 from pyrometer.rules.host.patterns.shown import prints
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR103",
     about_devices=True,
-    name="print-tensor-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",
@@ -66,7 +62,7 @@ ADVICE = "Show it every hundred steps (`if step % 100 == 0:`), as the number tha
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Tensors that are turned into text in hot code."""
     for read, why, confidence in sure_reads(module, prints):
         if only_checks(module, read.node):
@@ -77,7 +73,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """What of it a trace shows, with what it costs."""
 
     def tell(_stall: Stall) -> Told:

@@ -45,26 +45,21 @@ No fix is applied: reductions over whole tensors may round differently, and only
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import loop_finding, loop_runs
 from pyrometer.rules.host.patterns.loops import ElementLoop, all_rounds, element_loop
 from pyrometer.rules.host.patterns.reads import hot_place
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR109",
-    name="python-loop-over-dimension",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -75,7 +70,7 @@ RULE = declare(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Such loops in hot code."""
     if not module.imports_torch:
         return
@@ -93,7 +88,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Such loops, by what their rounds took."""
     for run in loop_runs(case, case.limit(RULE, "min_share")):
         few = run.calls is not None and run.calls < case.limit(RULE, "min_calls_per_step")
@@ -104,7 +99,7 @@ def explain(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("trace")
-def explain_trace(case: Case) -> Iterator[Finding]:
+def explain_trace(case: Case) -> Findings:
     """The same of a trace alone: functions that issue very many short calls per step, from a loop that the source shows."""
     if case.host is None:
         yield from explain(case)

@@ -37,21 +37,16 @@ No fix is applied: sums over whole arrays may round differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR122",
-    name="python-loop-over-elements",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -79,7 +74,7 @@ OTHERWISE = (
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Loops that are mostly Python."""
     for run in loop_runs(case, case.limit(RULE, "min_share")):
         if run.element is None and run.by_python >= case.limit(RULE, "min_python"):

@@ -47,7 +47,6 @@ that were looked at, and may elsewhere. What writes into the result must write i
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
@@ -55,18 +54,14 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.bounded import holds, name_of
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.bench.ceiling import Ceiling
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR130",
-    name="recomputed-each-step",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(
@@ -80,7 +75,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("ceilings")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Places that could have returned what they returned before, and what the step takes where they do."""
     for number, ceiling in enumerate(case.ceilings or []):
         constant = ceiling.what != "loader" and ceiling.same_inputs and ceiling.same_results

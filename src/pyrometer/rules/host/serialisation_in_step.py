@@ -35,22 +35,17 @@ No fix is applied: how much work may be lost, and who changes a copy, is for the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import SERIALISATION, spending, spending_finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine, LeafKind
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR121",
-    name="serialisation-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
@@ -80,7 +75,7 @@ def _dearest_kind(line: HostLine) -> LeafKind:
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, SERIALISATION, case.limit(RULE, "min_share"))
     if spent is not None:

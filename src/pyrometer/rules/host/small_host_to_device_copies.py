@@ -40,17 +40,14 @@ No fix is applied: what belongs together is for the program to say. The values a
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.host.patterns.reads import during, hot_place
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -60,8 +57,6 @@ if TYPE_CHECKING:
 RULE = declare(
     code="PYR112",
     about_devices=True,
-    name="small-host-to-device-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(
@@ -77,7 +72,7 @@ BUILDERS = ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Tensors that hot code builds on a device from values of the host, one by one in an inner loop."""
     for call in module.calls(*BUILDERS):
         target = module.keyword(call, "device")
@@ -145,7 +140,7 @@ def is_repeated(module: Module, call: ast.Call) -> ast.AST | None:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Small copies by kind of host memory."""
     report = case.trace
     if report is None or report.launches.device is None or report.launches.device.call is None:

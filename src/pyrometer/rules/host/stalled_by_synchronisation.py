@@ -32,26 +32,16 @@ No fix is applied: which call waits, and why, must be found first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.claims import is_timed
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR108",
-    name="stalled-by-synchronisation",
-    doc=__doc__,
-    severity="warning",
-    scope="symptom",
-    fix_class="semantic",
-    limits=LIMITS[:1],
-)
+RULE = declare(code="PYR108", severity="warning", scope="symptom", fix_class="semantic", limits=LIMITS[:1])
 
 NAME_IT = 'Find the line with `torch.cuda.set_sync_debug_mode("warn")`, or record the trace with stacks.'
 ALLOCATOR = (
@@ -62,7 +52,7 @@ AT_PLACE = "Look at what this function calls that needs a value on the host, and
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Points that no other rule explains."""
     if case.trace is None or case.trace.synchronisation.would_stall:
         return iter(())

@@ -36,26 +36,22 @@ No fix is applied: buffers that other streams or the host fill may rely on it. L
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.claims import OF_TIMING
 from pyrometer.rules.host.patterns.reads import during, sure_reads, synchronisations
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.joining import function_at
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR105",
     about_devices=True,
-    name="synchronize-in-hot-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",
@@ -85,7 +81,7 @@ CLOCKS = tuple(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Synchronisation in hot code that takes no time."""
     for read, why, confidence in sure_reads(module, synchronisations):
         if not is_timing(module, read.node):
@@ -94,7 +90,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Synchronisation that a trace shows, with what it costs."""
 
     def tell(_stall: Stall) -> Told:

@@ -60,20 +60,16 @@ from pyrometer.rules.host.patterns.fixed import Fixed
 from pyrometer.rules.host.patterns.spending import MOST_LINES, is_certain, removal
 from pyrometer.rules.joining import is_same_file, module_of
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR128",
-    name="table-rebuilt-each-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.1, "of the step: less does not repay a buffer"),),
@@ -81,7 +77,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("host", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Such statements, where their lines take time; together, since one change mends them all."""
     assert case.host is not None
     lines = {id(line): (line, line.own_s) for module in case.modules for line in _lines(case, module)}

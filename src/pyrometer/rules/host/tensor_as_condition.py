@@ -43,7 +43,6 @@ No fix is applied: a choice on the device computes both branches, which is not a
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import (
@@ -56,20 +55,17 @@ from pyrometer.rules.host.patterns.avoidable import (
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.truth import conditions
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR104",
     about_devices=True,
-    name="tensor-as-condition",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="remove_sync",
@@ -80,7 +76,7 @@ CHOOSE = "Choose on the device with `torch.where`, or ask only every hundred ste
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Questions about tensors in hot code."""
     for read, why, confidence in sure_reads(module, conditions):
         if _only_ends_its_loop(module, read, why.loop):
@@ -92,7 +88,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Questions that a trace shows, with what they cost."""
 
     def tell(stall: Stall) -> Told:

@@ -40,21 +40,16 @@ No fix is applied: the tokens are the same, and the memory for keeping them is f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import TEXT, spending, spending_finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR123",
-    name="text-work-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
@@ -62,7 +57,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, TEXT, case.limit(RULE, "min_share"))
     if spent is not None:

@@ -34,22 +34,17 @@ No fix is applied: operators on whole tensors may round differently, and only th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.host.patterns.prefixes import prefixes
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR126",
-    name="tiny-operators-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="compile",
@@ -82,7 +77,7 @@ ONE_AFTER_ANOTHER = (
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Loops that are mostly short operators."""
     for run in loop_runs(case, case.limit(RULE, "min_share")):
         in_operators = run.operators + run.elsewhere >= case.limit(RULE, "min_operators")

@@ -41,20 +41,13 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import copies_to_host, goes_to_cpu, is_non_blocking, scalar_reads
 from pyrometer.rules.host.patterns.shown import prints
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR119",
-    about_devices=True,
-    name="unfinished-copy-read",
-    doc=__doc__,
-    severity="error",
-    fix_class="exact",
-)
+RULE = declare(code="PYR119", about_devices=True, severity="error", fix_class="exact")
 
 ADVICE = "Leave `non_blocking=True` out, or wait (`torch.cuda.current_stream().synchronize()`) before the first read."
 WAITS = frozenset({"synchronize", "wait", "query", "elapsed_time", "item", "tolist", "cpu", "nonzero"})
@@ -62,7 +55,7 @@ WAITS = frozenset({"synchronize", "wait", "query", "elapsed_time", "item", "toli
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Reads of copies that may not have arrived."""
     reads = {
         read.subject: read for search in (scalar_reads, copies_to_host, prints) for read in search(module)

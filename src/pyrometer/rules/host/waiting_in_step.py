@@ -33,21 +33,16 @@ No fix is applied: what the wait protects is for the program to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import WAITING, spending, spending_finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR124",
-    name="waiting-in-step",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
@@ -55,7 +50,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("host")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, WAITING, case.limit(RULE, "min_share"))
     if spent is not None:

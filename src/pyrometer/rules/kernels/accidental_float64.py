@@ -45,22 +45,18 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.value import Kind
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(
     code="PYR517",
-    name="accidental-float64",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.1, "of the time: float32 saves about half of it"),),
@@ -91,7 +87,7 @@ MAKING = frozenset(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """All such operators together, at the line where the type comes in."""
     trace = case.trace
     if trace is None:

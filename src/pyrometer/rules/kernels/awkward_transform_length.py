@@ -34,7 +34,6 @@ itself is the result, another length gives other frequencies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
@@ -46,19 +45,15 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(
     code="PYR520",
-    name="awkward-transform-length",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -74,7 +69,7 @@ HALVED = "aten::_fft_c2r"
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """All such transforms together, at the one that takes the most."""
     trace = case.trace
     if trace is None:

@@ -33,15 +33,12 @@ Samples of a batch are computed together: results differ within rounding, and ba
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, on_device
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -49,8 +46,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR505",
-    name="batch-of-one-underfills-device",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",
@@ -63,7 +58,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace", "program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """A batch of one whose kernels fill less than half of the device."""
     trace, program = case.trace, case.program
     if trace is None or program is None or not on_device(trace) or not has_batch_of_one(program):

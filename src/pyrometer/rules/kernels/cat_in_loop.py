@@ -44,7 +44,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.loops import FEW_NAME
 from pyrometer.rules.kernels.patterns.growing import collected
 from pyrometer.rules.kernels.patterns.operators import (
@@ -54,10 +53,9 @@ from pyrometer.rules.kernels.patterns.operators import (
     index_of,
     same_function,
 )
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.index import last_name
 from pyrometer.source.knowledge import LOADER_NAME
@@ -70,8 +68,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR511",
-    name="cat-in-loop",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="preallocate",
@@ -172,7 +168,7 @@ def _is_short(module: Module, loop: ast.AST) -> bool:
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Tensors grown in a loop."""
     by_loop: dict[ast.AST, list[Growth]] = {}
     for growth in growths(module):
@@ -213,7 +209,7 @@ def advice_for(growth: Growth) -> str:
 
 
 @RULE.in_evidence("trace", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Growth in a function in which the trace shows torch.cat."""
     trace = case.trace
     if trace is None:

@@ -35,24 +35,19 @@ for rounding. On a device, a mask makes the host wait for its number of rows; an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.dataflow.report import PartlyUsed
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR530",
-    name="computed-for-all-used-for-few",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.12, "of the step: less does not repay another order of the code"),),
@@ -68,7 +63,7 @@ SELECTING = {
 
 
 @RULE.in_evidence("dataflow")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Each line that selects late."""
     flow = case.dataflow
     assert flow is not None

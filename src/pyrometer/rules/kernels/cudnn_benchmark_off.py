@@ -34,11 +34,9 @@ reproducible bit by bit. Some algorithms need more memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     cost_of,
@@ -48,16 +46,13 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR513",
-    name="cudnn-benchmark-off",
-    doc=__doc__,
     severity="info",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.2, "another algorithm saves a part of the convolutions' time at best"),),
@@ -65,7 +60,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace", "program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Convolutions on CUDA whose shapes are the same in each step."""
     trace, program = case.trace, case.program
     if trace is None or program is None or not on_device(trace) or not program.device.startswith("cuda"):

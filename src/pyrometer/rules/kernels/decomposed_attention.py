@@ -44,12 +44,10 @@ instead of NaN or a mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.attention_pattern import Attention, written_out
 from pyrometer.rules.kernels.patterns.fused_attention import fused
 from pyrometer.rules.kernels.patterns.operators import (
@@ -58,10 +56,9 @@ from pyrometer.rules.kernels.patterns.operators import (
     on_device,
     same_function,
 )
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.rewriting import rewritten
 
@@ -72,8 +69,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR510",
-    name="decomposed-attention",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="sdpa",
@@ -109,7 +104,7 @@ ADVICE = (
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Attention that is written out in code that runs once per step."""
     for attention in written_out(module):
         why = module.hot(attention.softmax)
@@ -132,7 +127,7 @@ def _fix(module: Module, attention: Attention) -> Fix | None:
 
 
 @RULE.in_evidence("trace", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Attention in a function in which the trace shows a softmax."""
     trace = case.trace
     if trace is None:
@@ -152,9 +147,7 @@ def explain(case: Case) -> Iterator[Finding]:
             yield from _findings(case, line, places, share / len(places))
 
 
-def _findings(
-    case: Case, line: LineTotal, places: list[tuple[Module, Attention]], part: float
-) -> Iterator[Finding]:
+def _findings(case: Case, line: LineTotal, places: list[tuple[Module, Attention]], part: float) -> Findings:
     for module, attention in places:
         place = Place(
             file=module.path, line=attention.softmax.lineno, function=line.function, op="aten::softmax"

@@ -32,7 +32,6 @@ that training runs differently; weight decay and clipping by norm need dense gra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
@@ -41,19 +40,15 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import of_step
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import phase_share
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.workload.program.record import ModuleFact, Program
 
 RULE = declare(
     code="PYR518",
-    name="dense-embedding-gradient",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(
@@ -77,7 +72,7 @@ ADAM = (
 
 
 @RULE.in_evidence("trace", "program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The largest such table."""
     program, trace = case.program, case.trace
     if program is None or trace is None or program.optimizer is None or not program.trainable_parameters:

@@ -47,11 +47,9 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.source.edit import Edit
 from pyrometer.source.rare import conditions
 
@@ -61,8 +59,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR509",
-    name="dropout-in-inference",
-    doc=__doc__,
     severity="error",
     fix_class="semantic",
     lever="drop_dropout",
@@ -87,7 +83,7 @@ DROPOUT = frozenset(["aten::dropout", "aten::native_dropout", "aten::alpha_dropo
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Functional dropouts in methods of a module that are on in evaluation."""
     for call in _always_on(module):
         yield match(
@@ -163,7 +159,7 @@ def _fix(module: Module, call: ast.Call) -> Fix:
 
 
 @RULE.in_evidence("program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Dropouts that drew random numbers in an inference, and those that cost something though they are off."""
     program, trace = case.program, case.trace
     if program is None or program.kind != "inference" or program.active_dropouts is None:

@@ -37,11 +37,9 @@ There is no fix that holds for all operators; each change has to be compared for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
@@ -54,8 +52,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import stretch, untraced
 
 if TYPE_CHECKING:
@@ -63,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR503",
-    name="far-below-roofline",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",
@@ -100,7 +95,7 @@ MOST = 3
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The operators that are furthest from what they could reach, the most time first."""
     trace = case.trace
     if trace is None or _is_disturbed(case):

@@ -42,12 +42,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, significant
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.devices import datasheet, lower_precisions
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
@@ -61,8 +59,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -71,8 +68,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR501",
-    name="fp32-matmul-where-lower-is-legal",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="tf32",
@@ -104,7 +99,7 @@ class Found(NamedTuple):
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding about all float32 matrix work of the step."""
     trace = case.trace
     if trace is None:
@@ -115,7 +110,7 @@ def explain(case: Case) -> Iterator[Finding]:
         yield from _on_cpu(case, trace)
 
 
-def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
+def _on_gpu(case: Case, trace: RankReport) -> Findings:
     peaks = datasheet(trace)
     faster = lower_precisions(peaks) if peaks is not None else {}
     hit = _without_matrix_units(trace)
@@ -174,7 +169,7 @@ def _without_matrix_units(trace: RankReport) -> Found | None:
     return Found(min(1.0, share), kernels[0][1].where.op or "", links, sure)
 
 
-def _on_cpu(case: Case, trace: RankReport) -> Iterator[Finding]:
+def _on_cpu(case: Case, trace: RankReport) -> Findings:
     program = case.program
     if program is None or program.autocast_dtype is not None or program.compiled:
         return

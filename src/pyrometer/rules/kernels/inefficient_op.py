@@ -51,16 +51,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import sentence
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.rounds import operators_below
 from pyrometer.rules.kernels.patterns.better import Better
 from pyrometer.rules.kernels.patterns.operators import callers_of, cost_of, index_of, same_function
 from pyrometer.rules.kernels.patterns.wasteful_patterns import PATTERNS, Pattern
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.spent import whole_share
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.rewriting import rewritten
@@ -72,8 +70,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR515",
-    name="inefficient-op",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -103,7 +99,7 @@ def wastes(module: Module) -> Iterator[Found]:
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Waste in code that runs once per step."""
     for hit in wastes(module):
         node = hit.better.node
@@ -140,7 +136,7 @@ def _fix(hit: Found) -> Fix | None:
 
 
 @RULE.in_evidence("trace", "source")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Waste in functions in which the trace shows its operators."""
     if case.trace is None:
         return

@@ -30,23 +30,18 @@ channels than it is given, more of them are enlarged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR534",
-    name="linear-after-copies",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(Limit("min_share", 0.08, "of the step: less does not repay another order of the code"),),
@@ -54,7 +49,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("dataflow")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Each line with such a map."""
     assert case.dataflow is not None
     for number, fact in enumerate(case.dataflow.late_linear):

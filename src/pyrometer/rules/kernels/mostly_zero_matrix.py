@@ -34,25 +34,20 @@ zeros are better left out as blocks, and so are those of a mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.advice import Gain
     from pyrometer.dataflow.report import MostlyZero
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR533",
-    name="mostly-zero-matrix",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     limits=(
@@ -78,7 +73,7 @@ SPARSE = (
 
 
 @RULE.in_evidence("dataflow")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Each line with such a product."""
     flow = case.dataflow
     assert flow is not None

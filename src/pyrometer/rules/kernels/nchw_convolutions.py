@@ -39,12 +39,10 @@ layout; `reshape` works.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     cost_of,
@@ -54,8 +52,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     self_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -64,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR506",
-    name="nchw-convolutions",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="channels_last",
@@ -87,7 +82,7 @@ CPU_LOW, CPU_HIGH = 0.4, 0.05
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Conversions on a GPU; convolutions that dominate on a CPU."""
     trace = case.trace
     if trace is None:
@@ -98,7 +93,7 @@ def explain(case: Case) -> Iterator[Finding]:
         yield from _on_cpu(case, trace, case.program)
 
 
-def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
+def _on_gpu(case: Case, trace: RankReport) -> Findings:
     kernels = [(i, kernel) for i, kernel in enumerate(trace.top_kernels) if CONVERSION.search(kernel.name)]
     share = min(1.0, sum(total.share_of_span or 0.0 for _, total in kernels))
     if not kernels or share < case.limit(RULE, "min_conversion_share"):
@@ -122,7 +117,7 @@ def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
     )
 
 
-def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding]:
+def _on_cpu(case: Case, trace: RankReport, program: Program) -> Findings:
     share = self_share(trace, CONVOLUTIONS)
     convolutions = [module for module in program.modules if module.type_name == "Conv2d"]
     wide = [

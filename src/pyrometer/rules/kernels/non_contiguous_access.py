@@ -37,17 +37,14 @@ Elementwise functions give the same values in every layout; sums may add up in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.kernels.patterns.operators import cost_of, shapes_of
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
@@ -56,8 +53,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR507",
-    name="non-contiguous-access",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(
@@ -75,7 +70,7 @@ GAIN_LOW, GAIN_HIGH = 0.95, 0.5
 
 
 @RULE.in_evidence("program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The largest strided reads, one per line; with a trace those that take time."""
     program = case.program
     if program is None:

@@ -38,12 +38,10 @@ before a softmax, otherwise they take part in it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     MATRIX_PRODUCTS,
     cost_of,
@@ -51,10 +49,9 @@ from pyrometer.rules.kernels.patterns.operators import (
     place_of_point,
     roof_points,
 )
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -63,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR504",
-    name="odd-matmul-dimension",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(
@@ -85,7 +80,7 @@ ALIGNED = frozenset({"float16", "bfloat16", "tf32", "float8", "int8"})
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Vocabularies written as a number that is no multiple of 8."""
     for call in module.calls(*SIZED):
         position, name = SIZED[module.name_of(call.func) or ""]
@@ -113,7 +108,7 @@ def _size(module: Module, call: ast.Call, position: int, name: str) -> int | Non
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Products on a GPU with a size that is not aligned."""
     trace = case.trace
     if trace is None:

@@ -36,11 +36,9 @@ There is no fix that holds for all operators.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent, format_seconds
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
@@ -52,8 +50,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     shapes_of,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.words import words
 
@@ -64,8 +61,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR516",
-    name="one-op-dominates",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="semantic",
@@ -108,7 +103,7 @@ VIEWS = frozenset(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The largest operator, if it decides."""
     trace = case.trace
     if trace is None or not trace.top_ops:

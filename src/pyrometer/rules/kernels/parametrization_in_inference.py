@@ -37,26 +37,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
 from pyrometer.rules.places import spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import Share, untraced
 
 if TYPE_CHECKING:
     from pyrometer.advice import Gain
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR519",
-    name="parametrization-in-inference",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     limits=(Limit("min_share", 0.03, "of the time: less does not repay another step in deployment"),),
@@ -79,7 +74,7 @@ REGISTERING = (
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """All of them together, where no gradient passes through them."""
     trace = case.trace
     if trace is None or not trace.span_ns or (case.program is not None and case.program.kind == "training"):

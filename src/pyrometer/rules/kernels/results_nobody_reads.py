@@ -31,23 +31,18 @@ not read in the steps that were followed may be read later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR532",
-    name="results-nobody-reads",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(Limit("min_share", 0.05, "of the step: less does not repay a change"),),
@@ -55,7 +50,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("dataflow")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Each function with some."""
     flow = case.dataflow
     assert flow is not None

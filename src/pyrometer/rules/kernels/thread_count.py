@@ -37,23 +37,19 @@ Sums may be added up in another order with another number of threads, so results
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
-from pyrometer.rules.finding import NEIGHBOURS, Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.finding import NEIGHBOURS
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR514",
-    name="thread-count",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="threads",
@@ -75,7 +71,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("program", "environment", "measurement")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Too many threads, or too few that are all busy."""
     program, environment, measured = case.program, case.environment, case.measurement
     if program is None or environment is None or measured is None or program.device not in {"cpu", "none"}:

@@ -36,15 +36,12 @@ to other runtimes, fold by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, index_of, total_share
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
@@ -53,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR508",
-    name="unfolded-batchnorm",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="fold_batchnorm",
@@ -75,7 +70,7 @@ NORM = frozenset(
 
 
 @RULE.in_evidence("program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """All batch norms that could be folded, as one finding."""
     program, trace = case.program, case.trace
     if program is None or program.kind != "inference" or program.compiled:

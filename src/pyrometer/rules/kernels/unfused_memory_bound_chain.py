@@ -65,8 +65,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.sequences import drawn, told
 from pyrometer.source.index import last_name
 from pyrometer.source.rewriting import Rewrite, insert_before, rewritten, spelled
@@ -78,8 +77,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR502",
-    name="unfused-memory-bound-chain",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
@@ -113,7 +110,7 @@ class SameShape(NamedTuple):
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The function whose repeated chains take most of the time."""
     trace, program = case.trace, case.program
     if trace is None or (program is not None and program.compiled) or _is_compiled(trace):

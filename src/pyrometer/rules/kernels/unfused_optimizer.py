@@ -37,17 +37,14 @@ not work with a differentiable optimizer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.kernels.patterns.updates import SAVED
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
@@ -55,8 +52,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR512",
-    name="unfused-optimizer",
-    doc=__doc__,
     severity="warning",
     fix_class="tolerance",
     lever="fused_optimizer",
@@ -68,7 +63,7 @@ SAVED_OF_GROUPED = 0.5
 
 
 @RULE.in_evidence("program")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """An optimizer without `fused` that takes time."""
     program = case.program
     if program is None or program.optimizer is None or program.compiled:

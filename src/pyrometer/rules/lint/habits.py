@@ -23,23 +23,10 @@ def grouped(result: LintResult) -> LintResult:
         if row == len(findings):
             findings.append(finding)
         else:
-            also.setdefault(row, []).append(_place(finding))
+            also.setdefault(row, []).append(msgspec.convert(finding, OtherPlace, from_attributes=True))
     for row, places in also.items():
         findings[row] = msgspec.structs.replace(findings[row], also=places)
     return msgspec.structs.replace(result, findings=findings)
-
-
-def _place(finding: LintFinding) -> OtherPlace:
-    return OtherPlace(
-        cell=finding.cell,
-        line=finding.line,
-        column=finding.column,
-        end_line=finding.end_line,
-        end_column=finding.end_column,
-        message=finding.message,
-        fingerprint=finding.fingerprint,
-        fix=finding.fix,
-    )
 
 
 def told(finding: LintFinding) -> str:

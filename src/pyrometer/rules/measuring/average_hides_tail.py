@@ -44,19 +44,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR014",
-    name="average-hides-tail",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR014", severity="info", fix_class="semantic")
 
 MEANS = ("numpy.mean", "numpy.average", "statistics.mean", "statistics.fmean")
 TAILS = frozenset(
@@ -85,7 +79,7 @@ TAILS = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Means of latencies in files that take nothing else of them."""
     found = [(call, name) for call, name in _means(module) if "latenc" in name.lower()]
     if not found or _looks_at_tails(module):

@@ -49,32 +49,24 @@ Left to a person: `eval()` changes what dropout and batch norm compute, and tens
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.models import made_here
 from pyrometer.rules.measuring.patterns.timed import Timing, timings
 from pyrometer.rules.measuring.patterns.timed_work import Work, work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR012",
-    name="benchmark-in-training-mode",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="inference_mode",
-)
+RULE = declare(code="PYR012", severity="warning", fix_class="semantic", lever="inference_mode")
 
 GLOBAL_SWITCHES = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Timed calls of a model that record gradients which nothing in the file uses."""
     found = timings(module)
     if not found or _trains(module) or any(True for _ in module.calls(*GLOBAL_SWITCHES)):

@@ -34,6 +34,6 @@ There is no fix: only a person knows the reason.
 
 from __future__ import annotations
 
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
-RULE = declare(code="PYR091", name="ignore-without-reason", doc=__doc__, severity="info", fix_class="exact")
+RULE = declare(code="PYR091", severity="info", fix_class="exact")

@@ -54,20 +54,14 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Hot, Module
 
-RULE = declare(
-    code="PYR006",
-    name="logging-per-request",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR006", severity="info", fix_class="semantic")
 
 SERVICES = ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics")
 WRITERS = ("add_scalar", "add_scalars", "add_histogram", "add_image")
@@ -75,7 +69,7 @@ LOGGERS = frozenset({"log", "logger", "_logger", "LOG", "LOGGER", "logging"})
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Logging that nothing makes rare, in code that runs for every step or request."""
     if not module.imports_torch:
         return

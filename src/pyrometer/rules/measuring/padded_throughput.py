@@ -50,11 +50,9 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_rate
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import Timing, assigned_name, timings
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -62,8 +60,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR007",
-    name="padded-throughput",
-    doc=__doc__,
     severity="info",
     fix_class="semantic",
     limits=(Limit("min_padding", 0.1, "below a tenth, both figures say about the same"),),
@@ -77,7 +73,7 @@ COUNTED = frozenset({"numel", "nelement"})
 
 
 @RULE.in_evidence("measurement")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The padding of a measured workload, and both throughputs."""
     measured = case.measurement
     if measured is None or measured.padding_ratio is None:
@@ -103,7 +99,7 @@ def explain(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Numbers of tokens by shape over a time, beside a mask."""
     for timing in timings(module):
         names = set(_names(timing.scope)) if timing.scope is not None else set()

@@ -40,27 +40,20 @@ Left to a person: the call belongs at the end of whatever counts as a step.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR013",
-    name="profiler-not-stepped",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR013", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Scheduled profilers whose `step` nobody can call."""
     for block in profiled_blocks(module):
         schedule = block.argument("schedule")

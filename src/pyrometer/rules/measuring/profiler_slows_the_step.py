@@ -34,14 +34,11 @@ Nothing in the program changes: it is traced again, with fewer options.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_interval, format_percent, significant
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -49,8 +46,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR011",
-    name="profiler-slows-the-step",
-    doc=__doc__,
     severity="info",
     scope="measurement",
     fix_class="exact",
@@ -66,7 +61,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """What tracing cost, and what it means for the shares."""
     capture = case.capture
     ratio = capture.overhead_ratio if capture is not None else None

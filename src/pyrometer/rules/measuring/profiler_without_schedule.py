@@ -50,28 +50,21 @@ Left to a person: which steps to record is a choice, and the loop must call `pro
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.profilers import profiled_blocks
 from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR004",
-    name="profiler-without-schedule",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR004", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Profilers around a whole loop of steps."""
     for block in profiled_blocks(module):
         if block.open_ended or block.argument("schedule") is not None:

@@ -48,31 +48,24 @@ Left to a person: timing and profiling become two runs of the same code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
 from pyrometer.rules.measuring.patterns.timed import timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR005",
-    name="profiling-options-while-timing",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR005", severity="warning", fix_class="semantic")
 
 OPTIONS = ("profile_memory", "with_stack", "record_shapes", "with_flops")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Profilers with costly options that share time with a measurement."""
     for block in profiled_blocks(module):
         on = [name for name in OPTIONS if _is_on(module, block, name)]

@@ -41,22 +41,15 @@ Left to a person: the test then asks another question, and its limits have to be
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Matches, match
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR008",
-    name="reserved-read-as-leak",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR008", severity="warning", fix_class="semantic")
 
 RESERVED = (
     "torch.cuda.memory_reserved",
@@ -78,7 +71,7 @@ RUNNERS = (
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Differences and comparisons of two readings, and nvidia-smi in search of a leak."""
     readings = set(module.calls(*RESERVED))
     if readings:

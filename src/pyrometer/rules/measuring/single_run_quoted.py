@@ -50,28 +50,21 @@ Left to a person: how often to repeat depends on what the figure is for.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import Timing, loops_between, quoted, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR003",
-    name="single-run-quoted",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR003", severity="info", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Differences around exactly one call of a model, shown to people."""
     for timing in timings(module):
         if _repeats(module, timing) or not quoted(module, timing):

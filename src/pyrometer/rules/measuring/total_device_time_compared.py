@@ -37,30 +37,23 @@ of the program differs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.registry import declare
+from pyrometer.rules.match import Fix, Matches, match
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR009",
-    name="total-device-time-compared",
-    doc=__doc__,
-    severity="info",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR009", severity="info", fix_class="semantic")
 
 TOTALS = frozenset({"cpu_time_total", "cuda_time_total", "device_time_total", "xpu_time_total"})
 SORTERS = ("sorted", "max", "heapq.nlargest")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Tables and sorts by a total."""
     for call in module.method_calls("table"):
         key = module.keyword(call, "sort_by") or (call.args[0] if call.args else None)

@@ -34,6 +34,6 @@ There is no fix. Files that are no Python on purpose, such as templates, belong 
 
 from __future__ import annotations
 
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
-RULE = declare(code="PYR092", name="unreadable-file", doc=__doc__, severity="error", fix_class="exact")
+RULE = declare(code="PYR092", severity="error", fix_class="exact")

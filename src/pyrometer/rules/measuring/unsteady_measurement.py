@@ -36,15 +36,12 @@ Nothing in the program changes: it is measured again, longer or on a quieter mac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.bench.quality import CaveatCode
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
@@ -53,8 +50,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR010",
-    name="unsteady-measurement",
-    doc=__doc__,
     severity="warning",
     scope="measurement",
     fix_class="exact",
@@ -75,7 +70,7 @@ HARMLESS = frozenset({"tail_unbounded", "batched", "autocorrelated", "memory_gro
 
 
 @RULE.in_evidence("measurement")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The caveats of the step time, the most serious first."""
     measured = case.measurement
     if measured is None or measured.failure is not None:

@@ -35,6 +35,6 @@ Exact: the fix takes a comment out, or a code out of its brackets. Keep the comm
 
 from __future__ import annotations
 
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
-RULE = declare(code="PYR090", name="unused-ignore", doc=__doc__, severity="info", fix_class="exact")
+RULE = declare(code="PYR090", severity="info", fix_class="exact")

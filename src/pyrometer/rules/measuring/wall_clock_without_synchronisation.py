@@ -54,27 +54,20 @@ Left to a person: a synchronisation changes no result, but it belongs into measu
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import speaks_of_devices, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_in_block, work_in_lambda, work_of
 from pyrometer.rules.measuring.patterns.timers import timers
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.measuring.patterns.timed_work import Work
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR001",
-    name="wall-clock-without-synchronisation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR001", severity="warning", fix_class="semantic")
 
 ADVICE = (
     "Call torch.cuda.synchronize() (torch.accelerator.synchronize() on any device) before each reading, or time with "
@@ -83,7 +76,7 @@ ADVICE = (
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Second readings with nothing before them that waits."""
     if not module.imports_torch or not speaks_of_devices(module):
         return
@@ -93,7 +86,7 @@ def find(module: Module) -> Iterator[Match]:
     yield from _by_timeit(module)
 
 
-def _by_manager(module: Module) -> Iterator[Match]:
+def _by_manager(module: Module) -> Matches:
     """At most one for each timer, whatever number of blocks it times."""
     for timer in timers(module):
         uses = (work_in_block(module, use) for use in timer.uses)
@@ -101,7 +94,7 @@ def _by_manager(module: Module) -> Iterator[Match]:
         yield from islice(chain.from_iterable(found), 1)
 
 
-def _unwaited(module: Module, reading: ast.Call, work: Work, what: str) -> Iterator[Match]:
+def _unwaited(module: Module, reading: ast.Call, work: Work, what: str) -> Matches:
     """A second reading, if devices may still do what it times."""
     if work.first is None or work.waits or work.unclear or work.over_loader:
         return
@@ -114,7 +107,7 @@ def _unwaited(module: Module, reading: ast.Call, work: Work, what: str) -> Itera
     )
 
 
-def _by_timeit(module: Module) -> Iterator[Match]:
+def _by_timeit(module: Module) -> Matches:
     for call in module.calls("timeit.timeit", "timeit.repeat", "timeit.Timer"):
         given = call.args[0] if call.args else module.keyword(call, "stmt")
         if not isinstance(given, ast.Lambda):

@@ -52,29 +52,22 @@ Left to a person: calls before the timing change no result of a pure model, but 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.models import is_compiled, made_here
 from pyrometer.rules.measuring.patterns.timed import Timing, quoted, timings
 from pyrometer.rules.measuring.patterns.timed_work import Work, work_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR002",
-    name="warm-up-in-timing",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR002", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Regions that hold the first call of a model that was made in the same function."""
     for timing in timings(module):
         work = work_of(module, timing)

@@ -56,18 +56,15 @@ from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.kernels.cat_in_loop import growths
 from pyrometer.rules.kernels.patterns.growing import collected
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.buffers import constants, grown
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large
 from pyrometer.rules.memory.patterns.spent import has_device, operators
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.rewriting import rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.memory.patterns.buffers import Grown
@@ -77,8 +74,6 @@ if TYPE_CHECKING:
 
 RULE = declare(
     code="PYR215",
-    name="buffer-allocated-each-step",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="exact",
@@ -97,7 +92,7 @@ OPERATORS = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Results that grow by copies, and large constants that are made anew."""
     if not module.imports_torch:
         return
@@ -132,7 +127,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def in_trace(case: Case) -> Iterator[Finding]:
+def in_trace(case: Case) -> Findings:
     """Functions that spend their time on growing a result."""
     for spent in operators(case):
         if spent.name not in OPERATORS or spent.share < case.limit(RULE, "min_share"):
@@ -144,7 +139,7 @@ def in_trace(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("memory", "source")
-def in_profile(case: Case) -> Iterator[Finding]:
+def in_profile(case: Case) -> Findings:
     """Growing results that hold the peak, where no trace tells of them."""
     memory = case.memory
     assert memory is not None

@@ -47,19 +47,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import Bytes, format_bytes, format_percent
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR207",
-    name="fragmented-reservation",
-    doc=__doc__,
     severity="warning",
     fix_class="exact",
     lever="expandable_segments",
@@ -91,7 +85,7 @@ class Gap(NamedTuple):
 
 
 @RULE.in_evidence("memory")
-def in_profile(case: Case) -> Iterator[Finding]:
+def in_profile(case: Case) -> Findings:
     """As the allocator's own counters tell."""
     assert case.memory is not None
     levels = case.memory.levels
@@ -105,7 +99,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("snapshot")
-def in_snapshot(case: Case) -> Iterator[Finding]:
+def in_snapshot(case: Case) -> Findings:
     """As the allocator's snapshot tells, of the device with the highest peak."""
     assert case.snapshot is not None
     snapshot = case.snapshot
@@ -116,7 +110,7 @@ def in_snapshot(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("trace")
-def in_trace(case: Case) -> Iterator[Finding]:
+def in_trace(case: Case) -> Findings:
     """As the allocations of a trace tell, where the profile does not."""
     assert case.trace is not None
     if case.memory is not None and case.memory.levels.reserved_peak_bytes is not None:
@@ -127,7 +121,7 @@ def in_trace(case: Case) -> Iterator[Finding]:
             yield from _judge(case, Gap(device.device, device.peak_reserved_bytes, device.peak_bytes, links))
 
 
-def _judge(case: Case, gap: Gap) -> Iterator[Finding]:
+def _judge(case: Case, gap: Gap) -> Findings:
     share = gap.unused / max(gap.reserved, 1)
     if share < case.limit(RULE, "min_unused_share") or gap.unused < case.limit(RULE, "min_unused_bytes"):
         return

@@ -39,19 +39,13 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.memory.patterns.peak import of_advice
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR220",
-    name="frozen-part-records-gradients",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(
@@ -65,7 +59,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Each rehearsed way to record less."""
     memory = case.memory
     assert memory is not None

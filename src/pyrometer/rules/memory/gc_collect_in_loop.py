@@ -49,26 +49,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.match import Matches
 from pyrometer.rules.memory.patterns import removable
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
 
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
-    from pyrometer.rules.match import Match
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR206",
-    name="gc-collect-in-loop",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    limits=(removable.MIN_SHARE,),
-)
+RULE = declare(code="PYR206", severity="warning", fix_class="semantic", limits=(removable.MIN_SHARE,))
 
 TOLD = removable.Told(
     does="looks at every Python object of the process",
@@ -85,13 +77,13 @@ def _calls(module: Module) -> Iterator[ast.Call]:
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Collections in every step of a file that works with torch."""
     if module.imports_torch:
         yield from removable.matches(module, _calls, TOLD)
 
 
 @RULE.in_evidence("trace")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Collections with the time that they take."""
     yield from removable.findings(RULE, case, r"^<built-in function collect>$", _calls, TOLD)

@@ -45,25 +45,19 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.from_advice import given_advice
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.copies import CAUSES, asked_at, needless_copies
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, of_advice
 from pyrometer.rules.memory.patterns.spent import operators
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR213",
-    name="hidden-copy",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     limits=(
@@ -76,7 +70,7 @@ RULE = declare(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Copies that are needless by their text alone."""
     if not module.imports_torch:
         return
@@ -95,7 +89,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace", "source")
-def in_trace(case: Case) -> Iterator[Finding]:
+def in_trace(case: Case) -> Findings:
     """Copies that take a notable share of the step, where the source shows who asks for them."""
     for spent in operators(case):
         cause = CAUSES.get(spent.name)
@@ -130,7 +124,7 @@ def in_trace(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("memory")
-def in_profile(case: Case) -> Iterator[Finding]:
+def in_profile(case: Case) -> Findings:
     """Copies that hold the peak, and that the program was tried without."""
     memory = case.memory
     assert memory is not None

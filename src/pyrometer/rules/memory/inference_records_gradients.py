@@ -56,11 +56,10 @@ from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.from_advice import given_advice
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.accumulating import step_loop
 from pyrometer.rules.memory.patterns.leaking import last_name
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.source.edit import edit
 from pyrometer.source.value import Kind
 
@@ -68,13 +67,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import FunctionNode, Module
 
 RULE = declare(
     code="PYR201",
-    name="inference-records-gradients",
-    doc=__doc__,
     severity="warning",
     fix_class="semantic",
     lever="inference_mode",
@@ -101,7 +97,7 @@ ADVICE = "Run it under `torch.inference_mode()`, or `torch.no_grad()` where the 
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Model calls in evaluating code that record a graph; one for each function."""
     if not module.imports_torch or any(module.calls(*SWITCHES)):
         return
@@ -147,7 +143,7 @@ def _is_about_gradients(module: Module, call: ast.Call) -> bool:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """What autograd kept although nothing went backwards."""
     memory, program = case.memory, case.program
     assert memory is not None

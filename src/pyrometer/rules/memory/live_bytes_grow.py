@@ -54,20 +54,14 @@ from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_about, format_bytes
 from pyrometer.rules.memory.patterns.leaking import LASTS_STEPS, fix_fields, rate, severity_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.memory.profile import LeakReport
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR217",
-    name="live-bytes-grow",
-    doc=__doc__,
     severity="error",
     scope="symptom",
     fix_class="semantic",
@@ -76,7 +70,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """One finding for a run whose live bytes grow, at the site that grows most."""
     assert case.memory is not None
     leak = case.memory.leak

@@ -55,7 +55,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Match, Matches, match
 from pyrometer.rules.memory.patterns.accumulating import (
     Addition,
     additions,
@@ -65,20 +65,15 @@ from pyrometer.rules.memory.patterns.accumulating import (
 )
 from pyrometer.rules.memory.patterns.handed import handed
 from pyrometer.rules.memory.patterns.leaking import GROWING, last_name, leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.advice import FixClass
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR202", name="loss-accumulated-with-graph", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR202", severity="warning", fix_class="semantic")
 
 READERS = frozenset(["float", "int", "print", "str", "repr", "format", "len", "round"])
 """Functions that only look at a value."""
@@ -94,7 +89,7 @@ RECORDING = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Sums and lists that hold the graphs of earlier steps."""
     if not module.imports_torch:
         return
@@ -147,7 +142,7 @@ def _goes_backward_itself(module: Module, addition: Addition) -> bool:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Sites whose tensors stay with an autograd graph."""
     for number, site in sites(case, "graph"):
         graph = (
@@ -232,7 +227,7 @@ def _is_handed_on(module: Module, call: ast.AST, addition: Addition) -> bool:
         return False
     passed = [*call.args, *(keyword.value for keyword in call.keywords)]
     return any(
-        last_name(part) == addition.name and not _is_within(part, addition.node)
+        last_name(part) == addition.name and not any(inner is part for inner in ast.walk(addition.node))
         for arg in passed
         for part in _operands(arg)
     )
@@ -243,10 +238,6 @@ def _operands(value: ast.expr) -> list[ast.expr]:
     if isinstance(value, ast.BinOp):
         return [*_operands(value.left), *_operands(value.right)]
     return [value]
-
-
-def _is_within(node: ast.AST, around: ast.AST) -> bool:
-    return any(inner is node for inner in ast.walk(around))
 
 
 def _is_hoard(module: Module, addition: Addition) -> bool:
@@ -307,11 +298,9 @@ def _reads(module: Module, use: ast.Name) -> bool:
 
 
 def _fix_class(module: Module, addition: Addition) -> FixClass:
-    return (
-        "exact"
-        if addition.how == "sum" and addition.is_local and _is_only_read(module, addition)
-        else "semantic"
-    )
+    if addition.how == "sum" and addition.is_local and _is_only_read(module, addition):
+        return "exact"
+    return "semantic"
 
 
 def _detached(module: Module, value: ast.expr) -> str:

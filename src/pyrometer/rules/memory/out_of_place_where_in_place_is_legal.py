@@ -54,23 +54,17 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, is_short, of_advice
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR214",
-    name="out-of-place-where-in-place-is-legal",
-    doc=__doc__,
     severity="info",
     fix_class="exact",
     limits=(
@@ -108,7 +102,7 @@ FRESH_CALLS = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Activations of values that are computed within the call itself, where no gradients are recorded."""
     for call in module.calls(*SWITCHED):
         region = module.region(call)
@@ -134,7 +128,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Results that stand beside dead operands when memory is at its peak."""
     memory = case.memory
     assert memory is not None

@@ -49,19 +49,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.accumulating import additions, is_trimmed
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR204", name="outputs-kept-on-device", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR204", severity="warning", fix_class="semantic")
 
 MOVED = frozenset(["cpu", "numpy", "tolist", "item"])
 SMALLER = frozenset(
@@ -86,7 +82,7 @@ SMALLER = frozenset(
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Whole outputs on an accelerator that a loop over a loader collects."""
     if not module.imports_torch:
         return

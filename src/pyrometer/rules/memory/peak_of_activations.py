@@ -45,18 +45,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR208",
-    name="peak-of-activations",
-    doc=__doc__,
     severity="info",
     scope="symptom",
     fix_class="tolerance",
@@ -75,6 +70,6 @@ REMEDIES = (
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The remedy that lowers a peak of activations most."""
     yield from of_peak(RULE, case, "activations", REMEDIES)

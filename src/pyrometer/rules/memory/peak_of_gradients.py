@@ -47,26 +47,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR218",
-    name="peak-of-gradients",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="semantic",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR218", severity="info", scope="symptom", fix_class="semantic", limits=LIMITS)
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Stepping within the backward pass, where that lowers the peak."""
     yield from of_peak(RULE, case, "gradients", ("step-in-backward", "bf16-parameters"))

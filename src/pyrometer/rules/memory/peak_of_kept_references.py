@@ -42,27 +42,16 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short, of_advice
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR211",
-    name="peak-of-kept-references",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="exact",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR211", severity="info", scope="symptom", fix_class="exact", limits=LIMITS)
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Variables that hold what the peak does not need."""
     memory = case.memory
     assert memory is not None

@@ -37,27 +37,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR209",
-    name="peak-of-optimizer-state",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="semantic",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR209", severity="info", scope="symptom", fix_class="semantic", limits=LIMITS)
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The remedy that lowers the optimizer's state most."""
     remedies = ("optimizer-8bit", "optimizer-adafactor", "optimizer-sgd")
     yield from of_peak(RULE, case, "optimizer state", remedies, faults=("stale-optimizer-state",))

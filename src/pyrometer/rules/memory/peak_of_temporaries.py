@@ -48,28 +48,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR210",
-    name="peak-of-temporaries",
-    doc=__doc__,
-    severity="info",
-    scope="symptom",
-    fix_class="tolerance",
-    limits=LIMITS,
-)
+RULE = declare(code="PYR210", severity="info", scope="symptom", fix_class="tolerance", limits=LIMITS)
 
 FAULTS = ("optimizer-implementation", "chunked-cross-entropy", "clone-scalar-loss")
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The remedy that lowers a peak of temporaries most."""
     yield from of_peak(RULE, case, "temporaries", ("micro-batching", "no-padding"), faults=FAULTS)

@@ -53,26 +53,21 @@ import re
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import FunctionNode, Module
 
-RULE = declare(
-    code="PYR216", name="reference-cycle-holds-tensors", doc=__doc__, severity="warning", fix_class="semantic"
-)
+RULE = declare(code="PYR216", severity="warning", fix_class="semantic")
 
 WAITING = re.compile(r"^reference cycles: (?P<size>.+?) per step wait for")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Cycles through a hook or through `ctx`."""
     if not module.imports_torch:
         return
@@ -81,7 +76,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Cycles that kept tensors in a watched run."""
     for number, site in sites(case, "cycle"):
         yield leak_finding(
@@ -108,7 +103,7 @@ def explain(case: Case) -> Iterator[Finding]:
             )
 
 
-def _hooks(module: Module) -> Iterator[Match]:
+def _hooks(module: Module) -> Matches:
     """`x.register_hook(lambda grad: ... x ...)`."""
     for call in module.method_calls("register_hook"):
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -148,7 +143,7 @@ def _reads(hook: ast.Lambda | FunctionNode, name: str) -> bool:
     return name not in own and bool(names) and all(isinstance(node.ctx, ast.Load) for node in names)
 
 
-def _contexts(module: Module) -> Iterator[Match]:
+def _contexts(module: Module) -> Matches:
     """`ctx.y = y` where `forward` returns `y`."""
     for definition in module.nodes(ast.ClassDef):
         if not any(
@@ -161,7 +156,7 @@ def _contexts(module: Module) -> Iterator[Match]:
                 yield from _stored_results(module, forward)
 
 
-def _stored_results(module: Module, forward: ast.FunctionDef) -> Iterator[Match]:
+def _stored_results(module: Module, forward: ast.FunctionDef) -> Matches:
     context = forward.args.args[0].arg
     arguments = {arg.arg for arg in forward.args.args}
     returned = {

@@ -55,7 +55,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.accumulating import (
     Addition,
     additions,
@@ -64,27 +64,18 @@ from pyrometer.rules.memory.patterns.accumulating import (
     is_trimmed,
 )
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR203",
-    name="tensors-kept-in-growing-container",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR203", severity="warning", fix_class="semantic")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Containers that outlive their function and only grow."""
     if not module.imports_torch:
         return
@@ -113,7 +104,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Containers that grew, of tensors without a graph."""
     for number, site in sites(case, "container"):
         yield leak_finding(
@@ -131,7 +122,7 @@ def _is_endless(module: Module, addition: Addition) -> bool:
     return (
         isinstance(addition.loop, ast.While)
         and bool(module.literal(addition.loop.test))
-        and _never_leaves(addition.loop)
+        and not any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(addition.loop))
         and not _is_joined_after(module, addition.target, addition.loop)
     )
 
@@ -143,7 +134,3 @@ def _is_joined_after(module: Module, container: ast.expr, loop: ast.While) -> bo
         use.lineno > end and isinstance(module.parent(use), ast.Call) and module.function_of(use) is function
         for use in module.uses(container.id, container)
     )
-
-
-def _never_leaves(loop: ast.While) -> bool:
-    return not any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop))

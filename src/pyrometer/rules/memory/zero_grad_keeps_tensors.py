@@ -46,27 +46,17 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.peak import of_advice
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.advice import FixClass
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR212",
-    name="zero-grad-keeps-tensors",
-    doc=__doc__,
-    severity="warning",
-    fix_class="semantic",
-    lever="set_to_none",
-)
+RULE = declare(code="PYR212", severity="warning", fix_class="semantic", lever="set_to_none")
 
 READS_GRADIENTS = frozenset(
     ["grad", "register_hook", "register_post_accumulate_grad_hook", "unscale_", "no_sync"]
@@ -79,7 +69,7 @@ CLIPPING = (
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Calls that keep the gradients."""
     if not module.imports_torch:
         return
@@ -102,7 +92,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Gradients that live on into the next forward pass."""
     assert case.memory is not None
     for given in given_advice(case.memory, "/memory", "zero-grad-to-none"):

@@ -34,23 +34,18 @@ No fix is applied: clipping, the learning rate and normalisation change what is 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR703",
-    name="exploding-gradient",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",
@@ -71,7 +66,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Norms that grow over steps, over depth, or are far above the weights."""
     gradients = case.numerics.gradients if case.numerics is not None else None
     if gradients is None:

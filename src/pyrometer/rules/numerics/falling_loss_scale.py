@@ -34,7 +34,6 @@ No fix is applied: bfloat16 has three bits less of precision than float16.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost
@@ -42,18 +41,14 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
 from pyrometer.rules.numerics.patterns.origins import cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR705",
-    name="falling-loss-scale",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
@@ -70,7 +65,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """A scale that falls in every step, or has fallen too far."""
     report = case.numerics
     scaling = report.scaling if report is not None else None

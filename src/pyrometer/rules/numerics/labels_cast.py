@@ -43,24 +43,17 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.numerics.patterns.half import EXACT_UP_TO, cast_to_low, low_dtype
 from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR707",
-    name="labels-cast",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR707", severity="error", fix_class="semantic")
 
 WHOLE = re.compile(
     r"^(labels?|class_(ids?|labels?|indices)|token_ids|input_ids|position_ids|(\w+_)?(idx|index|indices|ids))$"
@@ -72,7 +65,7 @@ ADVICE = "Keep whole numbers in int64, and cast only what is floating-point: `va
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Whole numbers that are cast to half precision."""
     if not module.imports_torch:
         return
@@ -83,7 +76,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Casts after which some whole numbers are others."""
     casts = case.numerics.casts if case.numerics is not None else []
     for index, cast in enumerate(casts):

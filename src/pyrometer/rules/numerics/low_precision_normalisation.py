@@ -46,11 +46,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.numerics.patterns.half import low_dtype, low_value
 from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 from pyrometer.source.index import last_name
 from pyrometer.source.value import Kind
 
@@ -60,13 +60,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR706",
-    name="low-precision-normalisation",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR706", severity="warning", fix_class="tolerance")
 
 FUNCTIONAL = "torch.nn.functional."
 LOSSES = tuple(
@@ -109,7 +103,7 @@ CURES = {
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Losses, softmax and squares of values that have just been cast to half precision."""
     if not module.imports_torch or not ("half" in module.text or "float16" in module.text):
         return
@@ -123,7 +117,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """What the watched steps computed in half precision."""
     uses = case.numerics.precision if case.numerics is not None else []
     for index, use in enumerate(uses):

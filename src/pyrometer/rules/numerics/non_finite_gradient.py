@@ -33,32 +33,23 @@ No fix is applied: it changes what is computed at the points where the slope is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFiniteGradient, NumericsReport
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR702",
-    name="non-finite-gradient",
-    doc=__doc__,
-    severity="error",
-    scope="symptom",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR702", severity="error", scope="symptom", fix_class="semantic")
 
 
 @RULE.in_evidence("numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The first gradient that is not finite, in the first step that has one."""
     report = case.numerics
     gradient = None if report is None else _first(report)

@@ -33,31 +33,23 @@ No fix is applied: what the value should have been is for the program to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
 from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding, Severity
+    from pyrometer.rules.finding import Severity
 
-RULE = declare(
-    code="PYR701",
-    name="non-finite-output",
-    doc=__doc__,
-    severity="error",
-    scope="symptom",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR701", severity="error", scope="symptom", fix_class="semantic")
 
 
 @RULE.in_evidence("numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """The first value of the watched steps that is not finite."""
     report = case.numerics
     if report is None or report.non_finite is None:

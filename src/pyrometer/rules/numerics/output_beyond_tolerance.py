@@ -31,24 +31,16 @@ No fix is applied. Leaving a part uncompiled, or in float32, changes its results
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
-RULE = declare(
-    code="PYR708",
-    name="output-beyond-tolerance",
-    doc=__doc__,
-    severity="error",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR708", severity="error", fix_class="tolerance")
 
 
 class Difference(NamedTuple):
@@ -69,7 +61,7 @@ class Difference(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def of_compilation(case: Case) -> Iterator[Finding]:
+def of_compilation(case: Case) -> Findings:
     """Compiled against eager."""
     error = case.compiled.error if case.compiled is not None else None
     if error is None or error.within_tolerance:
@@ -90,7 +82,7 @@ def of_compilation(case: Case) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("numerics")
-def of_precision(case: Case) -> Iterator[Finding]:
+def of_precision(case: Case) -> Findings:
     """Low precision against float32."""
     shift = case.numerics.shift if case.numerics is not None else None
     if shift is None or shift.within_tolerance:

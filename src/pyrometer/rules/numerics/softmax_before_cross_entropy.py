@@ -35,30 +35,23 @@ No fix is applied: the loss becomes another one, which is what was meant.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Matches, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR711",
-    name="softmax-before-cross-entropy",
-    doc=__doc__,
-    severity="error",
-    fix_class="semantic",
-)
+RULE = declare(code="PYR711", severity="error", fix_class="semantic")
 
 LOSSES = ("torch.nn.CrossEntropyLoss", "torch.nn.modules.loss.CrossEntropyLoss")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Cross entropies whose first argument is a softmax."""
     if not ("softmax" in module.text and ("cross_entropy" in module.text or "CrossEntropy" in module.text)):
         return

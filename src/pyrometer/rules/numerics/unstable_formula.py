@@ -40,25 +40,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.match import Fix, Match, Matches, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed, functional, renamed, same
-from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import declare
 from pyrometer.source.edit import replace
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-RULE = declare(
-    code="PYR710",
-    name="unstable-formula",
-    doc=__doc__,
-    severity="warning",
-    fix_class="tolerance",
-)
+RULE = declare(code="PYR710", severity="warning", fix_class="tolerance")
 
 SUMS = frozenset({"sum", "mean"})
 WORDS = ("softmax", "sigmoid", "exp(", "sqrt(", "std(")
@@ -68,7 +61,7 @@ BELOW_ZERO = re.compile(r"log_?p|log_?soft|log_?sig")
 
 
 @RULE.in_source
-def find(module: Module) -> Iterator[Match]:
+def find(module: Module) -> Matches:
     """Formulas with a sound equivalent."""
     if not module.imports_torch or not any(word in module.text for word in WORDS):
         return

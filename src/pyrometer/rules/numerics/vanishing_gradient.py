@@ -36,23 +36,18 @@ No fix is applied: the model becomes another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, significant
-from pyrometer.rules.registry import declare
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients, NumericsReport
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR704",
-    name="vanishing-gradient",
-    doc=__doc__,
     severity="warning",
     scope="symptom",
     fix_class="semantic",
@@ -69,7 +64,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(case: Case) -> Iterator[Finding]:
+def explain(case: Case) -> Findings:
     """Gradients that get lost over depth, and layers that get none."""
     report = case.numerics
     gradients = report.gradients if report is not None else None

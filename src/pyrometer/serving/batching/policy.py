@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.settings import require
 
 PRIORITIES = (1, 2, 3)
 """The lower, the more urgent, as in Triton; 0 of a request means the one in the middle."""
@@ -25,7 +25,7 @@ class BatchPolicy(Record, frozen=True, kw_only=True):
 
     >>> BatchPolicy(most_rows=0)
     Traceback (most recent call last):
-    pyrometer.errors.InputError: most_rows: got 0; it must be at least 1, such as 32
+    pyrometer.errors.InputError: most_rows: got 0; legal is at least 1, such as 32
     """
 
     most_rows: Annotated[int, doc("rows of a batch; a request may hold several")] = 32
@@ -40,17 +40,12 @@ class BatchPolicy(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse what no queue could keep."""
-        _require("most_rows", self.most_rows, self.most_rows >= 1, "at least 1, such as 32")
-        _require("wait_s", self.wait_s, 0 <= self.wait_s < math.inf, "0 or more, such as 0.01 for 10 ms")
-        _require(
+        require(self.most_rows >= 1, "most_rows", self.most_rows, "at least 1, such as 32")
+        require(0 <= self.wait_s < math.inf, "wait_s", self.wait_s, "0 or more, such as 0.01 for 10 ms")
+        require(
+            self.most_waiting >= self.most_rows,
             "most_waiting",
             self.most_waiting,
-            self.most_waiting >= self.most_rows,
             f"at least the {self.most_rows} rows of a batch, such as 1024",
         )
-        _require("starvation_s", self.starvation_s, self.starvation_s > 0, "above 0, such as 1")
-
-
-def _require(name: str, value: object, condition: bool, legal: str) -> None:
-    if not condition:
-        raise InputError(f"{name}: got {value}; it must be {legal}")
+        require(self.starvation_s > 0, "starvation_s", self.starvation_s, "above 0, such as 1")

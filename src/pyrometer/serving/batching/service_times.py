@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,18 @@ class ServicePoint(Record, frozen=True, kw_only=True):
     def median_s(self) -> Seconds:
         """Half of the runs took no longer."""
         return float(np.median(self.samples_s))
+
+
+class Pace(NamedTuple):
+    """How quick machine and loop were at one batch.
+
+    Attributes:
+        gathering_s: from when the batch could have started until it did; what came meanwhile is in it.
+        rank: of its service time among those of equal size, from 0 to 1.
+    """
+
+    gathering_s: Seconds
+    rank: float
 
 
 class ServiceTimes:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pyrometer.errors import InputError, PyrometerError
+from pyrometer.listening import is_token
 from pyrometer.monitor.export.prometheus import CONTENT_TYPE
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Bytes
@@ -34,9 +34,9 @@ from pyrometer.serving.http.tensors import (
     encode_answer,
     require_outputs,
 )
-from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError, Served
+from pyrometer.serving.running.batcher import Batcher, Bucket, RequestError
 from pyrometer.serving.running.counting import Counting
-from pyrometer.serving.running.program import Program, Rows
+from pyrometer.serving.running.program import Program, Rows, Served
 from pyrometer.tuning.shapes.axes import Sizes
 from pyrometer.version import __version__
 
@@ -84,7 +84,7 @@ class Application:
         self.monitor = monitor
         self._counting = counting
         self._most_bytes = most_bytes
-        self._token = None if token is None else f"Bearer {token}".encode()
+        self._token = token
         self._reload = reload
         self._predict = predict
         self._metrics = metrics or (lambda: asyncio.to_thread(monitor.metrics_page))
@@ -113,7 +113,7 @@ class Application:
             return
 
     def _require_token(self, headers: Headers) -> None:
-        if not secrets.compare_digest(headers.authorization, self._token or b""):
+        if not is_token(headers.authorization, self._token or ""):
             raise RequestError(401, "token: missing or wrong; send `Authorization: Bearer TOKEN`")
 
     async def _infer(self, exchange: Exchange, version: str | None) -> None:

@@ -1,7 +1,7 @@
 """What uvicorn does not limit by itself: how long a request may take to arrive, and how long its headers may be.
 
 A client that sends a byte now and then would hold a connection for ever. Headers have `slow_s`; a body has as long, and a second
-more for each 64 KiB that came.
+more for each 64 KiB that came. Head and body of an answer, which uvicorn writes one after the other, go out in one system call.
 """
 
 from __future__ import annotations
@@ -20,6 +20,43 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: c
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+class JoinedWrites:
+    """A transport that holds what is written until the next write, or the loop's next turn.
+
+    Args:
+        transport: of the connection.
+        loop: that it belongs to.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held = b""
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is the transport's."""
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send with what is held, or hold it."""
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held + data)
+        elif data:
+            self._held = data
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Send what is held."""
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held)
+
+    def close(self) -> None:
+        """Once all is sent."""
+        self.flush()
+        self._transport.close()
+
+
 class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
     """The protocol of uvicorn, that of httptools where it is installed, which notes how a request arrives."""
 
@@ -29,7 +66,7 @@ class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """A client may also connect and say nothing."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))
         self._began_s = self.loop.time()
 
     def data_received(self, data: bytes) -> None:

@@ -47,7 +47,7 @@ class InferenceServer(uvicorn.Server):
         self._app = app
         self._drain_s = drain_s
         self._slow_s = slow_s
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = asyncio.get_running_loop()
         self._ending: asyncio.Task[None] | None = None
 
     async def run_until_ended(self, bound: socket.socket, on_ready: Callable[[], None]) -> None:
@@ -57,7 +57,6 @@ class InferenceServer(uvicorn.Server):
             bound: listens from here on.
             on_ready: called once clients can connect.
         """
-        self._loop = asyncio.get_running_loop()
         bound.listen(2048)
         on_ready()
         with contextlib.suppress(KeyboardInterrupt):
@@ -72,7 +71,6 @@ class InferenceServer(uvicorn.Server):
 
     def stop(self) -> None:
         """Begin to end; may be called from any thread."""
-        assert self._loop is not None
         self._loop.call_soon_threadsafe(self._begin_to_end)
 
     def _begin_to_end(self) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
+from scipy.stats import t as student
 
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import ServicePoint
+from pyrometer.serving.batching.service_times import Pace, ServicePoint
 from pyrometer.serving.batching.waiting import Batch
 from pyrometer.serving.planning.arrivals import Arrival, Arrivals
 from pyrometer.serving.planning.replay import Replayed, ServiceDraws, Shaped, replay
@@ -19,7 +21,8 @@ from pyrometer.serving.running.shaping import Shaping, padding_share, told, volu
 from pyrometer.serving.running.signature import TensorSpec
 
 REPLAYS = 40
-"""The least and the most of so many enclose 95 % of what another course gives."""
+COVERAGE = 0.95
+"""Of the intervals: that another course of the same kind lies within."""
 LEAST_REPLAYS = 8
 REQUESTS = 40_000
 """That are replayed per policy by default: 20 µs each."""
@@ -77,7 +80,7 @@ class Model(NamedTuple):
         shaping: buckets, where there are some.
         row_edges: numbers of rows that it is called with.
         handoff_s: that passing a batch to its thread takes, and back, beside the service time.
-        ranks: how service times followed each other, each as its rank among equals; empty where they are independent.
+        course: how batches followed each other in a server; empty where their times are independent.
     """
 
     points: Sequence[ServicePoint]
@@ -85,7 +88,7 @@ class Model(NamedTuple):
     shaping: Shaping | None
     row_edges: Sequence[int]
     handoff_s: Seconds
-    ranks: Sequence[float] = ()
+    course: Sequence[Pace] = ()
 
 
 def plan(
@@ -124,7 +127,7 @@ def evaluate(
     """What one policy would do."""
     random = np.random.default_rng(seed)
     shaped = _shaped(model, shapes)
-    draws = ServiceDraws(model.points, model.row_edges, model.ranks)
+    draws = ServiceDraws(model.points, model.row_edges, model.course)
     runs = [
         replay(arrivals.draw(random, number), policy, shaped, draws, random, handoff_s=model.handoff_s)
         for number in range(replays)
@@ -201,7 +204,16 @@ def _quantile(run: Replayed, share: float) -> float:
 
 
 def _interval(values: list[float]) -> Interval:
-    return Interval(value=float(np.median(values)), low=min(values), high=max(values))
+    """What one more course gives, from so few: by the spread of their logarithms, and at least from the least to the most that was seen."""
+    seen = np.array([value for value in values if value > 0])
+    low, high = min(values), max(values)
+    if len(seen) == len(values) > 1:
+        logs = np.log(seen)
+        reach = (
+            student.isf((1 - COVERAGE) / 2, len(logs) - 1) * logs.std(ddof=1) * math.sqrt(1 + 1 / len(logs))
+        )
+        low, high = min(low, math.exp(logs.mean() - reach)), max(high, math.exp(logs.mean() + reach))
+    return Interval(value=float(np.median(values)), low=float(low), high=float(high))
 
 
 def _best(found: Sequence[PolicyPlan]) -> PolicyPlan:

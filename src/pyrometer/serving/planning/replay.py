@@ -15,10 +15,12 @@ import numpy as np
 from pyrometer.quantity import Seconds
 from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.queue import BatchQueue
-from pyrometer.serving.batching.service_times import ServicePoint, ServiceTimes
+from pyrometer.serving.batching.service_times import Pace, ServicePoint, ServiceTimes
 from pyrometer.serving.batching.waiting import Batch, Waiting
 from pyrometer.serving.planning.arrivals import BLOCK, Arrival, Generator
 
+MOST_BLOCKS = 24
+"""That a course is cut into: the fewer there are, the more one slow moment of a minute counts in the interval."""
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -55,26 +57,35 @@ class ServiceDraws:
     Args:
         points: what was measured.
         row_edges: numbers of rows that the model is called with.
-        ranks: how times followed each other; blocks of them stay together, since a machine that is busy is so for a while.
+        course: how batches followed each other; blocks of it stay together, since a machine that is busy is so for a while.
     """
 
     def __init__(
-        self, points: Sequence[ServicePoint], row_edges: Sequence[int] = (), ranks: Sequence[float] = ()
+        self, points: Sequence[ServicePoint], row_edges: Sequence[int] = (), course: Sequence[Pace] = ()
     ) -> None:
         self._samples: dict[str, list[tuple[int, Floats]]] = {}
         for point in sorted(points, key=lambda point: (point.bucket, point.rows)):
             taken = np.sort(np.array(point.samples_s, np.float64))
             self._samples.setdefault(point.bucket, []).append((point.rows, taken))
         self._row_edges = row_edges
-        self._ranks = ranks
+        self._course = course
+        self._block = max(BLOCK, len(course) // MOST_BLOCKS)
         self._at = 0
         self.times = ServiceTimes.of(points)
 
-    def draw(self, bucket: str, rows: int, random: Generator) -> Seconds:
-        """One run of a batch."""
+    def next_pace(self, random: Generator) -> Pace:
+        """That of the next batch."""
+        if not self._course:
+            return Pace(0.0, random.random())
+        if self._at % self._block == 0:
+            self._at = int(random.integers(len(self._course))) // self._block * self._block
+        self._at += 1
+        return self._course[(self._at - 1) % len(self._course)]
+
+    def service_s(self, bucket: str, rows: int, share: float) -> Seconds:
+        """What a batch takes that is slower than this share of those of its size."""
         rows = self.padded_rows(rows)
         curve = self._samples.get(bucket) or self._samples[max(self._samples)]
-        share = self._share(random)
         place = min(bisect.bisect_left(curve, rows, key=lambda one: one[0]), len(curve) - 1)
         high, high_s = curve[place]
         if rows >= high or place == 0:
@@ -82,14 +93,6 @@ class ServiceDraws:
         low, low_s = curve[place - 1]
         weight = (rows - low) / (high - low)
         return (1 - weight) * _at(low_s, share) + weight * _at(high_s, share)
-
-    def _share(self, random: Generator) -> float:
-        if not self._ranks:
-            return random.random()
-        self._at = (
-            self._at + 1 if self._at % BLOCK else int(random.integers(len(self._ranks))) // BLOCK * BLOCK + 1
-        )
-        return self._ranks[(self._at - 1) % len(self._ranks)]
 
     def padded_rows(self, rows: int) -> int:
         """How many rows the model is called with."""
@@ -114,6 +117,7 @@ def replay(
     latencies: list[Seconds] = []
     refused = batches = rows = at = 0
     real = padded = busy_s = now_s = free_s = 0.0
+    pace: Pace | None = None
     while at < len(arrivals) or queue.rows:
         while at < len(arrivals) and arrivals[at].at_s <= now_s:
             one = arrivals[at]
@@ -124,12 +128,19 @@ def replay(
         if now_s < free_s:
             now_s = min(next_s, free_s)
             continue
+        if (
+            pace is None and queue.rows
+        ):  # the loop gets to it a little later, and what comes until then is in it
+            pace = draws.next_pace(random)
+            free_s = now_s + pace.gathering_s
+            continue
         batch = queue.take(now_s)
-        if batch is None:
+        if batch is None or pace is None:
             now_s = min(next_s, queue.next_s(now_s))
             continue
         bucket, volume = shaped.computed(batch)
-        took_s = draws.draw(bucket, batch.rows, random) + handoff_s
+        took_s = draws.service_s(bucket, batch.rows, pace.rank) + handoff_s
+        pace = None
         free_s = now_s + took_s
         busy_s += took_s
         batches += 1

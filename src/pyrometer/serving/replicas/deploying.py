@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from pyrometer.cluster import LOCAL, connected, host_of
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
-from pyrometer.listening import bound_socket, is_loopback
+from pyrometer.listening import bound_socket, is_loopback, require_token
 from pyrometer.quantity import Bytes
 from pyrometer.serving.deployment import Candidate
 from pyrometer.serving.replicas.replica import Order, Replica, application
-from pyrometer.serving.settings import ServeSettings, require_token
+from pyrometer.serving.settings import TOKEN, ServeSettings
 from pyrometer.serving.starting.preparing import Say
 from pyrometer.serving.starting.source import Source
 from pyrometer.tuning.shapes.axes import Dims
@@ -71,7 +71,7 @@ def deployed(
     """
     is_local = address == LOCAL
     host = settings.host if is_local or not is_loopback(settings.host) else EVERYWHERE
-    require_token(host, token)
+    require_token(host, token, TOKEN)
     settings = replace(
         settings, host=host, port=_port(settings, is_local=is_local), threads=settings.threads or 1
     )

@@ -94,11 +94,13 @@ class Replica:
         return screen(self._deployment)
 
     async def check_health(self) -> None:
-        """Let Ray put another replica in the place of one whose model hangs.
+        """Let Ray put another replica in the place of one whose model hangs, or takes too much memory.
 
         Raises:
-            RuntimeError: it hangs.
+            RuntimeError: it does.
         """
+        if self._deployment.too_much:
+            raise RuntimeError(f"memory: {self._deployment.too_much} bytes (most-memory)")
         if not self._app.batcher.is_alive:
             raise RuntimeError("the model hangs")
 

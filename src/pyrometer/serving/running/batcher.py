@@ -1,6 +1,6 @@
 """From requests to batches to answers: the queue on the clock of an event loop, and the model in its thread.
 
-Everything here runs in the thread of the loop but `_run`, which runs in that of the model. Times are read from the monotonic clock, since
+Everything here runs in the thread of the loop but `answered` and `compare`, which run in those of the models. Times are read from the monotonic clock, since
 that of uvloop has milliseconds only. A request that was accepted gets one
 answer: outputs, an error, or the word that its deadline has passed.
 """
@@ -13,18 +13,18 @@ from collections.abc import Hashable
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from pyrometer.bench.matrix.numerics import numeric_error
 from pyrometer.quantity import Seconds
 from pyrometer.serving.batching.policy import USUAL, BatchPolicy
 from pyrometer.serving.batching.queue import BatchQueue
 from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.batching.waiting import Batch, Refusal, Waiting
-from pyrometer.serving.running.program import Array, Program, Rows, nonfinite
+from pyrometer.serving.running.program import Program, Rows, Served, answered
+from pyrometer.serving.running.shadow import Compared, compare
 from pyrometer.serving.running.shaping import told
 from pyrometer.serving.running.versions import Versions
 from pyrometer.serving.running.worker import Done
 from pyrometer.tuning.shapes.axes import Sizes
-from pyrometer.workload.failure import described
+from pyrometer.tuning.trials.gate import TOLERANCE
 
 MOST_LEFT_BEHIND = 3
 """Threads that hang in the model before the server says that it is dead."""
@@ -35,22 +35,6 @@ class Bucket(NamedTuple):
 
     sizes: Sizes
     version: str | None = None
-
-
-class Served(NamedTuple):
-    """The answer to one request.
-
-    Attributes:
-        outputs: one array each; empty where it failed.
-        failure: why there are none.
-        version: that it ran in.
-        nonfinite: names of outputs with NaN or infinities.
-    """
-
-    outputs: list[Array]
-    failure: str | None
-    version: str
-    nonfinite: list[str]
 
 
 class RequestError(Exception):
@@ -82,8 +66,8 @@ class Observer(Protocol):
     def refused(self, kind: str) -> None:
         """A request was refused, expired or was cancelled."""
 
-    def shadowed(self, error: float | None) -> None:
-        """A batch has run in the shadow, too: how far its outputs are from those that were given; None where it failed."""
+    def shadowed(self, compared: Compared) -> None:
+        """A batch has run in the shadow, too."""
 
 
 class Batcher:
@@ -95,6 +79,7 @@ class Batcher:
         times: what batches are expected to take.
         limit_s: that a batch may take before it counts as hanging.
         observer: is told.
+        tolerance: largest relative difference of a shadow's outputs that agree.
     """
 
     def __init__(
@@ -105,6 +90,7 @@ class Batcher:
         *,
         limit_s: Seconds,
         observer: Observer,
+        tolerance: float = TOLERANCE,
     ) -> None:
         self.versions = versions
         self.is_draining = False
@@ -114,6 +100,7 @@ class Batcher:
         self._is_shadow_busy = False
         self._limit_s = limit_s
         self._observer = observer
+        self._tolerance = tolerance
         self._loop = asyncio.get_running_loop()
         self._running: tuple[Batch, Program] | None = None
         self._number = 0
@@ -263,7 +250,7 @@ class Batcher:
         def on_done(done: Done) -> None:
             self._loop.call_soon_threadsafe(self._finish, number, started_s, done)
 
-        program.worker.submit(lambda: _run(program, requests, sizes), on_done)
+        program.worker.submit(lambda: answered(program, requests, sizes), on_done)
         self._watchdog = self._loop.call_later(self._limit_s, self._hang, number)
 
     def _finish(self, number: int, started_s: Seconds, done: Done) -> None:
@@ -286,29 +273,28 @@ class Batcher:
         self._times.note(told(batch.bucket.sizes), program.padded_rows(batch.rows), done.took_s)
         ended = Ended(batch, program, done.took_s, started_s, ended_s, answers)
         self._observer.batch_ended(ended, self._queue.rows)
-        self._run_shadow(batch, program, answers)
+        self._run_shadow(batch, answers)
 
-    def _run_shadow(self, batch: Batch, program: Program, answers: list[Served]) -> None:
+    def _run_shadow(self, batch: Batch, answers: list[Served]) -> None:
         """The same batch in the shadow version, one at a time in a thread of its own; nobody gets what comes of it."""
-        shadow = self.versions.shadow
-        if shadow is None or shadow == program.version or self._is_shadow_busy or self.is_draining:
+        assert isinstance(batch.bucket, Bucket)
+        if self._is_shadow_busy or self.is_draining or batch.bucket.version is not None:
+            return
+        shadow = self.versions.choose_shadow()
+        if shadow is None:
             return
         other = self.versions.get(shadow)
-        assert isinstance(batch.bucket, Bucket)
         requests, sizes = [one.payload[0] for one in batch.requests], batch.bucket.sizes
-
-        def compared() -> float | None:
-            return _difference(other, _run(other, requests, sizes), answers)
 
         def on_done(done: Done) -> None:
             self._loop.call_soon_threadsafe(self._end_shadow, done)
 
         self._is_shadow_busy = True
-        other.worker.submit(compared, on_done)
+        other.worker.submit(lambda: compare(other, requests, sizes, answers, self._tolerance), on_done)
 
     def _end_shadow(self, done: Done) -> None:
         self._is_shadow_busy = False
-        self._observer.shadowed(done.result)
+        self._observer.shadowed(done.result or Compared(failure=done.failure))
 
     def _hang(self, number: int) -> None:
         if number != self._number or self._running is None:
@@ -334,33 +320,6 @@ class Batcher:
         while (batch := self._queue.take(monotonic(), is_draining=True)) is not None:
             for one in batch.requests:
                 _fail(one, RequestError(503, "the model hangs; send the request to another replica", 1.0))
-
-
-def _run(program: Program, requests: list[Rows], bucket: Sizes) -> list[Served]:
-    """All of them in one call; where that fails each alone, once, so that one bad request takes none of the others along."""
-    try:
-        return [_served(program, outputs) for outputs in program.run(requests, bucket)]
-    except Exception as error:  # noqa: BLE001 - a model may raise anything
-        if len(requests) == 1:
-            return [Served([], described(error), program.version, [])]
-    return [answer for one in requests for answer in _run(program, [one], bucket)]
-
-
-def _served(program: Program, outputs: list[Array]) -> Served:
-    return Served(outputs, None, program.version, nonfinite(program.signature.outputs, outputs))
-
-
-def _difference(program: Program, ours: list[Served], theirs: list[Served]) -> float | None:
-    """The largest difference of two lists of answers, relative to the largest value; None where the shadow failed."""
-    worst = 0.0
-    for own, other in zip(ours, theirs, strict=True):
-        if own.failure is not None and other.failure is None:
-            return None
-        pairs = zip(program.signature.outputs, own.outputs, other.outputs, strict=False)
-        for spec, found, expected in pairs:
-            error = numeric_error(spec.to_torch(found), spec.to_torch(expected), 0.0)
-            worst = max(worst, math.inf if error.mismatch is not None else error.max_rel)
-    return worst
 
 
 def _fail(one: Waiting, error: RequestError) -> None:

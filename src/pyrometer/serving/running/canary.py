@@ -7,8 +7,10 @@ import asyncio
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.rollout.agent import Agent
+from pyrometer.rollout.counts import LATENCY
 from pyrometer.rollout.router import Route
 from pyrometer.serving.running.batcher import Bucket, Ended, Observer
+from pyrometer.serving.running.shadow import Compared
 
 TICK_S: Seconds = 1.0
 
@@ -40,17 +42,23 @@ class Canary:
         self._route = self._agent.route()
         return self._route.arm
 
+    def choose_shadow(self) -> str | None:
+        """Nobody: the new version answers its share."""
+        return None
+
     def batch_ended(self, ended: Ended, num_waiting: int) -> None:
         """Count a batch whose version was chosen here; a request may name another."""
         self._observer.batch_ended(ended, num_waiting)
-        bucket, route = ended.batch.bucket, self._route
+        bucket = ended.batch.bucket
         assert isinstance(bucket, Bucket)
-        if bucket.version is not None or route is None:
-            return
+        if bucket.version is None and self._route is not None:
+            self._observe(self._route, ended, ended.took_s)
+
+    def _observe(self, route: Route, ended: Ended, latency_s: Seconds | None) -> None:
         failures = [answer.failure for answer in ended.answers if answer.failure is not None]
         self._agent.observe(
             route,
-            None if failures else ended.took_s,
+            None if failures else latency_s,
             failed=bool(failures),
             finite=not any(answer.nonfinite for answer in ended.answers),
             out_of_memory=any("out of memory" in failure for failure in failures),
@@ -60,12 +68,65 @@ class Canary:
         """What no version has seen."""
         self._observer.refused(kind)
 
-    def shadowed(self, error: float | None) -> None:
+    def shadowed(self, compared: Compared) -> None:
         """Told to whoever counts."""
-        self._observer.shadowed(error)
+        self._observer.shadowed(compared)
 
     async def follow(self) -> None:
         """Send counts and read the share, until cancelled; the store may be slow, and is asked beside the loop."""
         while True:
             await asyncio.to_thread(self._agent.tick)
             await asyncio.sleep(TICK_S)
+
+
+class ShadowCanary(Canary):
+    """The old version answers everything; the new one computes its share of the batches beside, and is compared.
+
+    Who computes is drawn once a batch has its answers and the shadow is free. A shadow runs beside the next batch, and is slower for it:
+    latencies are compared only where a second copy of the old version, the control, runs in the shadow as well.
+
+    Raises:
+        InputError: as of a canary, or the rollout tests latencies and has no control.
+    """
+
+    def __init__(self, agent: Agent, observer: Observer, versions: list[str]) -> None:
+        super().__init__(agent, observer, versions)
+        plan = agent.state.plan
+        self._has_control = bool(plan.control)
+        timed = next((metric.name for metric in plan.metrics if metric.counted == LATENCY), None)
+        if timed is not None and not self._has_control:
+            raise InputError(
+                f"rollout {plan.name!r}: tests {timed}, and a shadow is slower than what it runs beside; start it with --control NAME, a "
+                "second copy of the old version that runs in the shadow, too"
+            )
+        self._last: Ended | None = None
+
+    def choose(self) -> str:
+        """The old version."""
+        return self._agent.state.plan.old
+
+    def choose_shadow(self) -> str | None:
+        """Who computes the batch that has just ended as well."""
+        self._route = self._agent.route()
+        if self._route.shadow is None and self._last is not None:
+            self._observe(self._route, self._last, None)
+        return self._route.shadow
+
+    def batch_ended(self, ended: Ended, num_waiting: int) -> None:
+        """Counted once it is known who computes it as well."""
+        self._observer.batch_ended(ended, num_waiting)
+        self._last = ended
+
+    def shadowed(self, compared: Compared) -> None:
+        """Count what came of it under the route that it was drawn by."""
+        super().shadowed(compared)
+        assert self._route is not None
+        failure = compared.failure
+        self._agent.observe(
+            self._route,
+            None if failure is not None or not self._has_control else compared.took_s,
+            failed=failure is not None,
+            finite=not compared.has_nonfinite,
+            out_of_memory=failure is not None and "out of memory" in failure,
+            agrees=not compared.num_differ if compared.num else None,
+        )

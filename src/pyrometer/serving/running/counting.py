@@ -11,14 +11,17 @@ from typing import NamedTuple
 from pyrometer.histogram import Histogram
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Seconds
-from pyrometer.serving.batching.service_times import ServicePoint
+from pyrometer.serving.batching.service_times import Pace, ServicePoint
 from pyrometer.serving.running.batcher import Bucket, Ended
+from pyrometer.serving.running.shadow import Compared
 from pyrometer.serving.running.shaping import padding_share, told, volume
 from pyrometer.tuning.shapes.axes import Sizes
 
 MOST_RECENT = 4096
 """Requests that a prediction is made from."""
 
+LARGEST_ERROR = 1e9
+"""That is told of a shadow; outputs that cannot be compared are infinitely far apart."""
 LEAST_SAMPLES = 10
 """Service times of one size from which on they stand for those that were measured before the first request."""
 
@@ -30,6 +33,15 @@ class Arrived(NamedTuple):
     sizes: Sizes
     rows: int
     latency_s: Seconds
+
+
+class _Ran(NamedTuple):
+    """A batch that has run."""
+
+    ended_s: Seconds
+    size: tuple[str, int]
+    gathering_s: Seconds
+    took_s: Seconds
 
 
 class Counting:
@@ -59,12 +71,14 @@ class Counting:
         self._shadow = monitor.histogram(
             "serve_shadow_error", "Largest difference of the shadow's outputs, relative to the largest value"
         )
+        self._shadow_answers = monitor.counter(
+            "serve_shadow_answers", "Requests that the shadow answered too, by whether it agrees", ["outcome"]
+        )
         self._shadow_failures = monitor.counter("serve_shadow_failures", "Batches that the shadow failed on")
         self._free_s: Seconds = 0.0
-        self._course: deque[tuple[Seconds, tuple[str, int], Seconds]] = deque(maxlen=MOST_RECENT)
+        self._course: deque[_Ran] = deque(maxlen=MOST_RECENT)
         self.recent: deque[Arrived] = deque(maxlen=MOST_RECENT)
         self.tally: Tally[str] = Tally()
-        self.shadow_errors: deque[float] = deque(maxlen=MOST_RECENT)
 
     def batch_ended(self, ended: Ended, num_waiting: int) -> None:
         """A batch has run."""
@@ -84,8 +98,9 @@ class Counting:
             self._nonfinite.add(strange, version)
         rows = ended.program.padded_rows(batch.rows)
         if not failed:
-            took_s = ended.ended_s - self._could_start_s(ended)
-            self._course.append((ended.ended_s, (told(bucket.sizes), rows), took_s))
+            took_s = ended.ended_s - ended.started_s
+            size = (told(bucket.sizes), rows)
+            self._course.append(_Ran(ended.ended_s, size, self._gathering_s(ended), took_s))
         self._free_s = ended.ended_s
         real = sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
         padded = rows * volume(bucket.sizes)
@@ -98,47 +113,53 @@ class Counting:
             sizes = one.payload[0].sizes
             self.recent.append(Arrived(one.arrived_s, sizes, one.rows, ended.ended_s - one.arrived_s))
 
-    def _could_start_s(self, ended: Ended) -> Seconds:
-        """When the model was free and the last of a batch had come, unless the policy made it wait."""
+    def _gathering_s(self, ended: Ended) -> Seconds:
+        """How long a free model and a request waited for the loop, which reads what comes in the meantime; nothing where the policy waits."""
         if ended.batch.reason in {"waited", "deadline"}:
-            return ended.started_s
-        return min(max(self._free_s, ended.batch.requests[-1].arrived_s), ended.started_s)
+            return 0.0
+        return max(ended.started_s - max(self._free_s, ended.batch.requests[0].arrived_s), 0.0)
 
-    def service(self, measured: Sequence[ServicePoint]) -> tuple[list[ServicePoint], list[float]]:
-        """What batches took of late, from when they could have started until they were back; where few ran, what was measured before.
+    def service(self, measured: Sequence[ServicePoint]) -> tuple[list[ServicePoint], list[Pace]]:
+        """What batches took of late in thread and loop; where few ran, what was measured before.
 
         Returns:
-            Service times, and the course of their ranks among those of equal size: a busy moment of the machine falls on many.
+            Service times, and their course: a busy moment of the machine falls on many.
         """
         since_s = self.recent[0].at_s if self.recent else 0.0  # no longer than requests are kept
-        course = [(key, took_s) for ended_s, key, took_s in list(self._course) if ended_s >= since_s]
+        course = [one for one in list(self._course) if one.ended_s >= since_s]
         taken: dict[tuple[str, int], list[Seconds]] = {}
-        for key, took_s in course:
-            taken.setdefault(key, []).append(took_s)
-        enough = {key: sorted(samples) for key, samples in taken.items() if len(samples) >= LEAST_SAMPLES}
+        for one in course:
+            taken.setdefault(one.size, []).append(one.took_s)
+        enough = {size: sorted(samples) for size, samples in taken.items() if len(samples) >= LEAST_SAMPLES}
         found = {(point.bucket, point.rows): point for point in measured}
         for (bucket, rows), samples in enough.items():
             found[bucket, rows] = ServicePoint(bucket=bucket, rows=rows, samples_s=samples)
-        ranks = [
-            bisect.bisect_left(enough[key], took_s) / len(enough[key])
-            for key, took_s in course
-            if key in enough
+        paces = [
+            Pace(one.gathering_s, bisect.bisect_left(enough[one.size], one.took_s) / len(enough[one.size]))
+            for one in course
+            if one.size in enough
         ]
-        return list(found.values()), ranks
+        return list(found.values()), paces
 
     def refused(self, kind: str) -> None:
         """A request was refused, expired or cancelled."""
         self._refused.add(1, kind)
         self.tally[f"refused_{kind}"] += 1
 
-    def shadowed(self, error: float | None) -> None:
+    def shadowed(self, compared: Compared) -> None:
         """A batch has run in the shadow, too."""
-        if error is None:
+        if compared.failure is not None:
             self._shadow_failures.add(1)
-            self.tally["shadow_failures"] += 1
-        else:
-            self._shadow.record(error)
-            self.shadow_errors.append(error)
+        if compared.error is not None:
+            self._shadow.record(min(compared.error, LARGEST_ERROR))
+        if compared.num:
+            self._shadow_answers.add(compared.num - compared.num_differ, "agrees")
+            self._shadow_answers.add(compared.num_differ, "differs")
+        self.tally.update(
+            shadow_failures=compared.failure is not None,
+            shadow_compared=compared.num,
+            shadow_differs=compared.num_differ,
+        )
 
     def summary(self) -> dict[str, float | None]:
         """How it stands: counts since the start, and latencies of the most recent requests in queue and model."""

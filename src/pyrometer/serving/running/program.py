@@ -14,6 +14,7 @@ from pyrometer.serving.running.shaping import Shaping
 from pyrometer.serving.running.signature import Signature, TensorSpec, to_numpy
 from pyrometer.serving.running.worker import Worker
 from pyrometer.tuning.shapes.axes import Sizes
+from pyrometer.workload.failure import described
 from pyrometer.workload.inference import InferenceSession
 from pyrometer.workload.inputs import Arguments
 
@@ -173,3 +174,33 @@ def nonfinite(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> list[str]
             if not (low > -torch.inf and high < torch.inf):
                 found.append(spec.name)
     return found
+
+
+class Served(NamedTuple):
+    """The answer to one request.
+
+    Attributes:
+        outputs: one array each; empty where it failed.
+        failure: why there are none.
+        version: that it ran in.
+        nonfinite: names of outputs with NaN or infinities.
+    """
+
+    outputs: list[Array]
+    failure: str | None
+    version: str
+    nonfinite: list[str]
+
+
+def answered(program: Program, requests: list[Rows], bucket: Sizes) -> list[Served]:
+    """All of them in one call; where that fails each alone, once, so that one bad request takes none of the others along."""
+    try:
+        return [_served(program, outputs) for outputs in program.run(requests, bucket)]
+    except Exception as error:  # noqa: BLE001 - a model may raise anything
+        if len(requests) == 1:
+            return [Served([], described(error), program.version, [])]
+    return [found for one in requests for found in answered(program, [one], bucket)]
+
+
+def _served(program: Program, outputs: list[Array]) -> Served:
+    return Served(outputs, None, program.version, nonfinite(program.signature.outputs, outputs))

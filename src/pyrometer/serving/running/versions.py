@@ -23,6 +23,7 @@ class Versions:
         self.current = first.version
         self.shadow: str | None = None
         self._choose: Choose | None = None
+        self.choose_shadow: Callable[[], str | None] = lambda: self.shadow
 
     @property
     def names(self) -> list[str]:
@@ -63,9 +64,9 @@ class Versions:
             del self._programs[name]
         return gone
 
-    def route(self, choose: Choose | None) -> None:
-        """Let something else choose the version of each batch; None lets the current one take all."""
-        self._choose = choose
+    def route(self, choose: Choose, choose_shadow: Callable[[], str | None] = lambda: None) -> None:
+        """Let something else choose the version of each batch, and who computes it beside, unseen."""
+        self._choose, self.choose_shadow = choose, choose_shadow
 
     def get(self, version: str | None) -> Program:
         """A version by its name; without one, that of the next batch.

@@ -35,7 +35,7 @@ def modules(trace: RankTrace) -> pl.DataFrame:
         time is backward; `mean_ns` is the host duration of a call. Totals hold the submodules, and so do the four figures
         that part them by forward and backward. A module that calls itself counts once. Shares are totals over the span.
     """
-    calls = module_calls(trace.events)
+    calls = module_calls(trace.sorts)
     rows = np.flatnonzero(calls)
     index = positions(rows, trace.events.height)
     owner = index[above(trace, calls)[rows]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,11 +16,11 @@ from pyrometer.trace.analysis.updates import updates_by_tensor
 from pyrometer.trace.analysis.what_if import METHOD, bases, replayed_span, touched
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
-from pyrometer.trace.dependencies.path import path_pieces
+from pyrometer.trace.dependencies.path import CLASS, CLASSES, path_pieces
 from pyrometer.trace.dependencies.select import scales_of, waits_for_others
 from pyrometer.trace.program.rollup import codes
 from pyrometer.trace.program.where import where
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, numbered
 from pyrometer.trace.trace import RankTrace
 
 TOP = 10
@@ -151,13 +151,18 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
         ns=pl.col("end_ns") - pl.col("start_ns"),
         event=pl.col("event").cast(pl.Int64).fill_null(NOTHING),
     )
+    path = _Pieces(
+        pieces["event"].to_numpy(),
+        pieces["ns"].to_numpy(),
+        pieces["class"].cast(CLASS).to_physical().to_numpy(),
+    )
     names = _Names(trace)
     own = np.arange(trace.events.height)
     op = trace.events["op"].cast(pl.Int64).fill_null(NOTHING).to_numpy()
     frame, module = trace.places.frame, trace.places.module
-    yield from _by_name(pieces, "compute", names, own, kind="kernel", speedup=2.0, what="twice as fast")
+    yield from _by_name(path, "compute", names, own, kind="kernel", speedup=2.0, what="twice as fast")
     yield from _by_name(
-        pieces,
+        path,
         "memcpy",
         names,
         _copies(graph, own),
@@ -165,12 +170,12 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
         speedup=None,
         what="free, or behind other work",
     )
-    yield from _by_name(pieces, "runtime", names, own, kind="call", speedup=None, what="no longer called")
-    yield from _by_name(pieces, None, names, op, kind="op", speedup=2.0, what=OWN)
+    yield from _by_name(path, "runtime", names, own, kind="call", speedup=None, what="no longer called")
+    yield from _by_name(path, None, names, op, kind="op", speedup=2.0, what=OWN)
     if (frame >= 0).any():
-        yield from _by_name(pieces, None, names, frame, kind="line", speedup=2.0, what=OWN)
+        yield from _by_name(path, None, names, frame, kind="line", speedup=2.0, what=OWN)
     else:
-        yield from _by_name(pieces, None, names, module, kind="module", speedup=2.0, what=OWN)
+        yield from _by_name(path, None, names, module, kind="module", speedup=2.0, what=OWN)
     for group, kind, name, what in (
         ("communication", "collective", "communication", "wholly behind other work"),
         ("data", "data", "data loading", "ready when it is asked for"),
@@ -203,6 +208,14 @@ def _copies(graph: Graph, own: IntArray) -> IntArray:
     return owner
 
 
+class _Pieces(NamedTuple):
+    """Pieces of the critical path."""
+
+    event: IntArray
+    ns: IntArray
+    kind: IntArray  # index of `CLASSES`
+
+
 class _Names:
     """Names of events as numbers, so that all events of a name are found at once."""
 
@@ -223,7 +236,7 @@ class _Names:
 
 
 def _by_name(
-    pieces: pl.DataFrame,
+    pieces: _Pieces,
     group: str | None,
     names: _Names,
     owner: IntArray,
@@ -233,26 +246,24 @@ def _by_name(
     what: str,
 ) -> Iterator[Candidate]:
     """The names of owners that lie longest on the path, within one class of it; an owner is given per event."""
-    part = pieces.filter(pl.col("event") >= 0)
-    part = part if group is None else part.filter(pl.col("class") == group)
-    if not part.height:
-        return
     code = names.of(owner)
-    rows = (
-        part.with_columns(code=pl.Series(code[part["event"].to_numpy()]))
-        .filter(pl.col("code") >= 0)
-        .group_by("code")
-        .agg(pl.col("ns").sum().alias("sum"), pl.col("event").get(pl.col("ns").arg_max()))
-        .sort("sum", "code", descending=[True, False])
-        .head(PER_KIND)
-    )
-    for row in rows.iter_rows(named=True):
-        number = row["code"]
+    there = pieces.event >= 0
+    if group is not None:
+        there &= pieces.kind == CLASSES.index(group)
+    event, ns = pieces.event[there], pieces.ns[there]
+    on_path = code[event]
+    event, ns, on_path = event[on_path >= 0], ns[on_path >= 0], on_path[on_path >= 0]
+    numbers, which = numbered(on_path)
+    sums = np.zeros(len(numbers), np.int64)
+    np.add.at(sums, which, ns)
+    for place in np.lexsort((numbers, -sums))[:PER_KIND].tolist():
+        number, mine = int(numbers[place]), np.flatnonzero(which == place)
 
         def scales(number: int = number) -> Scales:
             return Scales(np.where(code == number, 1 / speedup if speedup else 0.0, 1.0))
 
-        yield Candidate(kind, names.text[number], what, speedup, row["sum"], row["event"], scales)
+        longest = int(event[mine[ns[mine].argmax()]])
+        yield Candidate(kind, names.text[number], what, speedup, int(sums[place]), longest, scales)
 
 
 def _whole(trace: RankTrace, part: pl.DataFrame, kind: str, name: str, what: str) -> Iterator[Candidate]:

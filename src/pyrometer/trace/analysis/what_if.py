@@ -122,11 +122,9 @@ def parse_change(text: str) -> Change:
         speedup, rest_or_kind = float(tail), head
     else:
         speedup, rest_or_kind = None, rest or kind
-    return (
-        Change(kind=kind, pattern=rest_or_kind, speedup=speedup)
-        if rest
-        else Change(kind=rest_or_kind, speedup=speedup)
-    )
+    if rest:
+        return Change(kind=kind, pattern=rest_or_kind, speedup=speedup)
+    return Change(kind=rest_or_kind, speedup=speedup)
 
 
 def _is_number(text: str) -> bool:

@@ -97,11 +97,9 @@ def _serving(steps: list[EngineStep]) -> pl.Expr:
     alike = pl.col("step").replace_strict([*range(len(steps))], [first[step] for step in steps], default=None)
     names = [name for name, formula in formulas().items() if formula.family == SERVED]
     attends = pl.col("name").is_in(names) | pl.col("name").str.starts_with("sglang_profiler::")
-    return (
-        pl.when(attends).then(alike).cast(pl.Int32).alias("serving")
-        if steps
-        else pl.lit(None, pl.Int32).alias("serving")
-    )
+    if steps:
+        return pl.when(attends).then(alike).cast(pl.Int32).alias("serving")
+    return pl.lit(None, pl.Int32).alias("serving")
 
 
 def _evaluate(

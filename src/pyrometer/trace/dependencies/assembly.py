@@ -108,7 +108,7 @@ def _find(trace: RankTrace, events: pl.DataFrame) -> Found:
         segments,
         waits,
         crossings(events, syncs, work, usual),
-        threads(events, trace.tables["ops"], trace.tracks, segments),
+        threads(events, trace.tables["ops"], trace.tracks, segments, trace.sorts),
         usual,
     )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.replay import BoolArray, Durations
-from pyrometer.trace.rows import IntArray, distinct, ranges
+from pyrometer.trace.rows import IntArray, ranges
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -91,8 +91,10 @@ class Edges(NamedTuple):
 
     programs: IntArray
     program_points: IntArray  # the point that each leads to
-    segment_points: IntArray  # per segment of host threads: the point that it leads to; -1 for none
-    on_host: IntArray  # rows of `events` that segments are of
+    leading: IntArray  # segments of host threads that lead to a point, those of one event together
+    segment_points: IntArray  # of these: the point that each leads to
+    first: IntArray  # per row of `events`: where its segments begin in `leading`; those of none come before all others
+    num_segments: IntArray  # and how many there are
     waits: IntArray  # of calls
     wait_calls: IntArray  # rows of `events`
     wakes: IntArray
@@ -120,6 +122,10 @@ def _edges(graph: Graph) -> Edges:
     segment_points = np.full(len(points.segments.event), -1, np.int64)
     which, segment = ranges(points.first, np.maximum(points.stop - points.first, 0))
     segment_points[segment] = which
+    leading = np.flatnonzero(segment_points >= 0)
+    leading = leading[np.argsort(points.segments.event[leading], kind="stable")]
+    num_segments = np.bincount(points.segments.event[leading] + 1, minlength=1)
+    first = np.cumsum(num_segments) - num_segments
     waits, wait_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAITING))
     wakes, wake_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAKE))
     launch_calls = graph.device.call[graph.work[launches % nodes]] if len(launches) else NOTHING
@@ -128,8 +134,10 @@ def _edges(graph: Graph) -> Edges:
     return Edges(
         programs,
         graph.point[programs % nodes],
-        segment_points,
-        distinct(points.segments.event[points.segments.event >= 0]),
+        leading,
+        segment_points[leading],
+        first,
+        num_segments,
         waits,
         wait_calls,
         wakes,
@@ -166,14 +174,18 @@ def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
 
 
 def _shrink_programs(graph: Graph, scales: Scales, edges: Edges, weight: IntArray) -> None:
-    segments, points = graph.points.segments, graph.points
-    if scales.gap == 1.0 and not (scales.event[edges.on_host] != 1.0).any():
+    segments = graph.points.segments
+    touched = np.flatnonzero(scales.event[: len(edges.num_segments) - 1] != 1.0) + 1
+    if scales.gap != 1.0:
+        touched = np.append(0, touched)
+    _, places = ranges(edges.first[touched], edges.num_segments[touched])
+    if not len(places):
         return
-    share = np.where(segments.event >= 0, scales.event[segments.event], scales.gap)
-    changes = np.flatnonzero((share != 1.0) & (edges.segment_points >= 0))
-    recorded = (segments.end - segments.start)[changes]
-    saved = np.zeros(len(points.time), np.int64)
-    np.add.at(saved, edges.segment_points[changes], recorded - _scaled(recorded, share[changes]))
+    changes = edges.leading[places]
+    event, recorded = segments.event[changes], (segments.end - segments.start)[changes]
+    share = np.where(event >= 0, scales.event[event], scales.gap)
+    saved = np.zeros(len(graph.points.time), np.int64)
+    np.add.at(saved, edges.segment_points[places], recorded - _scaled(recorded, share))
     weight[edges.programs] -= saved[edges.program_points]
 
 

@@ -11,7 +11,8 @@ import polars as pl
 from pyrometer.trace.dependencies.segments import Segments
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import is_data_loading, is_host_communication, is_thread_wait
-from pyrometer.trace.rows import IntArray, mask_of
+from pyrometer.trace.rows import IntArray, Mask
+from pyrometer.trace.sorts import Sorts
 
 LEAST_NS = 100_000
 """A shorter silence is the main thread's own unrecorded work."""
@@ -24,7 +25,7 @@ Placed = tuple[IntArray, npt.NDArray[np.bool_]]
 
 
 def handed_work(
-    stretches: Mapping[int, tuple[IntArray, IntArray]], segments: Segments, main: int, events: pl.DataFrame
+    stretches: Mapping[int, tuple[IntArray, IntArray]], segments: Segments, main: int, bare: Mask
 ) -> dict[int, Placed]:
     """For each thread the segment of the main thread in which each of its stretches begins, and whether it is awaited there.
 
@@ -35,11 +36,11 @@ def handed_work(
         stretches: start and end of what each other thread did, by thread.
         segments: of all threads.
         main: the main thread.
-        events: linked events.
+        bare: of each segment, whether nothing shows that its thread works.
     """
     placed = {lane: lying_in(*times, segments, main) for lane, times in stretches.items()}
     length = segments.end - segments.start
-    silent = bare_segments(segments, events) & (length >= LEAST_NS)
+    silent = bare & (length >= LEAST_NS)
     ended = np.zeros(len(segments.lane), np.int64)
     for lane, (place, within) in placed.items():
         within[~silent[place]] = False
@@ -56,9 +57,9 @@ def lying_in(start: IntArray, end: IntArray, segments: Segments, main: int) -> P
     return place, (at >= 0) & (end <= segments.end[place])
 
 
-def bare_segments(segments: Segments, events: pl.DataFrame) -> npt.NDArray[np.bool_]:
+def bare_segments(segments: Segments, sorts: Sorts) -> Mask:
     """Segments in which nothing shows that their thread works: nothing is recorded, but an annotation or a wait for a thread."""
     label = pl.col("kind") == Kind.USER_ANNOTATION.value
-    quiet = mask_of(events, (label & ~is_data_loading() & ~is_host_communication()) | is_thread_wait())
+    quiet = sorts.mask((label & ~is_data_loading() & ~is_host_communication()) | is_thread_wait())
     none = segments.event < 0
     return none | np.where(none, False, quiet[segments.event]) if len(quiet) else none

@@ -14,6 +14,7 @@ from pyrometer.trace.dependencies.work import CALLS
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import BACKWARD, is_step_mark
 from pyrometer.trace.rows import IntArray
+from pyrometer.trace.sorts import Sorts
 from pyrometer.trace.timing.intervals import union
 
 ENGINE_THREAD = r"pt_autograd"
@@ -40,7 +41,9 @@ class Threads(NamedTuple):
     num_followed: int  # threads that no known dependency ties to the main thread; they follow its clock
 
 
-def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segments: Segments) -> Threads:
+def threads(
+    events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segments: Segments, sorts: Sorts
+) -> Threads:
     """Find the main thread, and when it set other threads to work.
 
     The main thread is the one that runs the forward pass: most operators that autograd recorded,
@@ -61,14 +64,14 @@ def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segme
             (pl.col("track") != main) & (pl.col("engine") | (pl.col("backward") > pl.col("forward")))
         )["track"].to_list()
     )
-    bare, unknown = bare_segments(segments, events), segments.event < 0
+    bare, unknown = bare_segments(segments, sorts), segments.event < 0
     stretches = {
         lane: _stretches(segments, lane, unknown if lane in engines else bare)
         for lane in lanes.tolist()
         if lane != main
     }
     passed_on = handed_work(
-        {lane: stretches[lane] for lane in stretches.keys() - engines}, segments, main, events
+        {lane: stretches[lane] for lane in stretches.keys() - engines}, segments, main, bare
     )
     none = np.empty(0, np.int64)
     parts = [Bursts(none, none, none, np.empty(0, bool))]

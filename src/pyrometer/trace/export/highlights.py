@@ -69,13 +69,11 @@ def on_lanes(slices: pl.DataFrame) -> pl.DataFrame:
     ordered = slices.sort("track", "start_ns", -pl.col("end_ns"))
     number = ordered["track"].rank("dense").cast(pl.Int64).to_numpy()
     lane = find_lanes(number, ordered["start_ns"].to_numpy(), ordered["end_ns"].to_numpy())
-    return (
-        ordered.with_columns(
+    if np.any(lane):
+        return ordered.with_columns(
             pl.when(pl.Series(lane > 0))
             .then(pl.format("{} {}", "track", pl.Series(lane + 1)))
             .otherwise("track")
             .alias("track")
         )
-        if np.any(lane)
-        else ordered
-    )
+    return ordered

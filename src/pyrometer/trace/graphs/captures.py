@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import CALLS, Kind
+from pyrometer.trace.kinds import CALLS, Kind, is_kind
 from pyrometer.trace.naming.patterns import MEMORY_SITE, begins_capture, ends_capture, is_launch_site
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
@@ -36,10 +36,10 @@ class Capture(NamedTuple):
 
 def find_captures(trace: RankTrace) -> list[Capture]:
     """The graphs that were captured, in order; those without a launch are left out."""
+    if not trace.mask(is_kind(*CALLS) & begins_capture()).any():
+        return []
     calls = trace.of_kind(*CALLS)
     begins, ends = calls.filter(begins_capture()), calls.filter(ends_capture())
-    if not begins.height:
-        return []
     sites = _sites(trace, calls)
     captures = []
     for track, start, row in begins.select("track", "end_ns", "event").iter_rows():

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
@@ -21,6 +22,9 @@ from pyrometer.trace.trace import RankTrace
 SMALL_BYTES = 4 << 20
 """All files together, packed or not: starting processes takes about a second of each, reading so much no longer."""
 
+FEW_FILES = 16
+"""Files up to which the cache of traces keeps columns: those of more would push each other out."""
+
 T = TypeVar("T")
 Outcome: TypeAlias = "RankSummary | RankFailure"
 
@@ -28,21 +32,29 @@ Outcome: TypeAlias = "RankSummary | RankFailure"
 class Executor(Protocol):
     """Runs the reduction of many files, each on its own: a pool here, or `on_cluster.RayExecutor`."""
 
-    def map_ranks(self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]) -> Iterator[T | RankFailure]:
-        """Read and reduce each file; in any order, one outcome per path, a failure instead of an exception."""
+    def map_ranks(
+        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T], orders: Sequence[int] | None = None
+    ) -> Iterator[T | RankFailure]:
+        """Read and reduce each file; in any order, one outcome per path, a failure instead of an exception.
+
+        `orders` are the places of the files in their job, where these are not all of it.
+        """
         ...
 
 
-def reduce_file(path: Path, order: int, reduce: Callable[[RankTrace], T]) -> T | RankFailure:
+def reduce_file(
+    path: Path, order: int, reduce: Callable[[RankTrace], T], *, columns: bool = True
+) -> T | RankFailure:
     """Read one rank's file and reduce it: the task that an executor runs.
 
     Args:
         path: the file.
         order: its place among the files; the rank of a file that does not tell its own.
         reduce: a pure function, importable where the task runs.
+        columns: whether its columns may be kept in the cache of traces, for who opens the file again.
     """
     try:
-        trace = read_trace(path).ranks[0]
+        trace = read_trace(path, cache="auto" if columns else None).ranks[0]
         if trace.info.rank_from == "order" and trace.info.rank != order:
             info = msgspec.structs.replace(trace.info, rank=order)
             trace = RankTrace(info, trace.tables)
@@ -56,9 +68,12 @@ def reduce_file(path: Path, order: int, reduce: Callable[[RankTrace], T]) -> T |
 class SerialExecutor:
     """Reduces file after file in this process."""
 
-    def map_ranks(self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]) -> Iterator[T | RankFailure]:
+    def map_ranks(
+        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T], orders: Sequence[int] | None = None
+    ) -> Iterator[T | RankFailure]:
         """See `Executor`."""
-        return (reduce_file(path, order, reduce) for order, path in enumerate(paths))
+        few = len(paths) <= FEW_FILES
+        return (reduce_file(path, order, reduce, columns=few) for order, path in _tasks(paths, orders))
 
 
 class ProcessExecutor:
@@ -75,10 +90,14 @@ class ProcessExecutor:
         if workers is not None and workers < 1:
             raise InputError(f"workers: got {workers}; at least 1 is needed")
         self.workers = workers or usable_cores()
+        self.columns = True
 
-    def map_ranks(self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]) -> Iterator[T | RankFailure]:
+    def map_ranks(
+        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T], orders: Sequence[int] | None = None
+    ) -> Iterator[T | RankFailure]:
         """See `Executor`. A worker that dies takes its file along, which is tried once more alone."""
-        tasks = list(enumerate(paths))
+        tasks = _tasks(paths, orders)
+        self.columns = len(paths) <= FEW_FILES
         suspects: list[tuple[int, Path]] = []
         while tasks:
             lost: list[tuple[int, Path]] = []
@@ -104,6 +123,7 @@ class ProcessExecutor:
         lost: list[tuple[int, Path]],
     ) -> Iterator[T | RankFailure]:
         """Outcomes as they come; tasks that a dying worker left undone go to `lost`, those that were running first."""
+        task = partial(reduce_file, reduce=reduce, columns=self.columns)
         left = iter(tasks)
         running: dict[Future[T | RankFailure], tuple[int, Path]] = {}
         # Not forked: Polars' threads do not survive a fork.
@@ -111,7 +131,7 @@ class ProcessExecutor:
             while True:
                 try:
                     for order, path in islice(left, workers - len(running)):
-                        running[pool.submit(reduce_file, path, order, reduce)] = (order, path)
+                        running[pool.submit(task, path, order)] = (order, path)
                 except BrokenProcessPool:
                     lost += [*running.values(), (order, path), *left]
                     return
@@ -119,12 +139,16 @@ class ProcessExecutor:
                     return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    task = running.pop(future)
+                    done_task = running.pop(future)
                     try:
                         yield future.result()
                     except BrokenProcessPool:
-                        lost += [task, *running.values(), *left]
+                        lost += [done_task, *running.values(), *left]
                         return
+
+
+def _tasks(paths: Sequence[Path], orders: Sequence[int] | None) -> list[tuple[int, Path]]:
+    return list(zip(range(len(paths)) if orders is None else orders, paths, strict=True))
 
 
 def executor_for(paths: Sequence[Path], workers: int | None = None) -> Executor:

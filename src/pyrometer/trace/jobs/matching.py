@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import polars as pl
 
 from pyrometer.record import Record, doc
+from pyrometer.text import listed
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT, SAME_SIZE, ranks_of
 from pyrometer.trace.jobs.summary import RankSummary
 
@@ -253,9 +254,9 @@ def _mismatch(kind: str, row: dict[str, Any], groups: list[Group]) -> Mismatch:
     if row["step"]:
         which += f", {row['step']}"
     said = {
-        "missing": f"{which}: ranks {_numbers(ranks)} have it, ranks {_numbers(absent)} do not",
-        "names": f"{which}: ranks {_numbers(ranks)} called different collectives under the same number",
-        "sizes": f"{which}: messages of {_numbers(_listed(row['sizes']))} bytes on ranks {_numbers(ranks)}",
+        "missing": f"{which}: ranks {listed(ranks)} have it, ranks {listed(absent)} do not",
+        "names": f"{which}: ranks {listed(ranks)} called different collectives under the same number",
+        "sizes": f"{which}: messages of {listed(_listed(row['sizes']))} bytes on ranks {listed(ranks)}",
     }
     return Mismatch(
         kind=kind,
@@ -270,8 +271,3 @@ def _mismatch(kind: str, row: dict[str, Any], groups: list[Group]) -> Mismatch:
 
 def _listed(value: object) -> list[object]:
     return list(value) if isinstance(value, (list, tuple, pl.Series)) else []
-
-
-def _numbers(values: Sequence[object]) -> str:
-    text = ", ".join(map(str, values[:8]))
-    return f"{text}, … ({len(values)})" if len(values) > 8 else text

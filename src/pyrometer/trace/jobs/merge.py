@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.jobs.clocks import ClockOffset, align, estimate_clocks
+from pyrometer.trace.jobs.doubts import find_doubts
 from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
 from pyrometer.trace.jobs.job import Job, Prefetch, RankRow
+from pyrometer.trace.jobs.kept import Kept, kept_folder
+from pyrometer.trace.jobs.lateness import between_equals, map_lags, with_lag
 from pyrometer.trace.jobs.matching import Matched, match_calls
 from pyrometer.trace.jobs.pipeline import find_pipelines
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
 from pyrometer.trace.jobs.stragglers import find_stragglers
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.summary import RankFailure, RankSummary, first_calls
 from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
+
+MERGED_CALLS = 1_000_000
+"""Collectives of all ranks together that are compared, the first ones of each: what bounds the memory of merging."""
 
 
 def read_job(
@@ -38,11 +44,20 @@ def read_job(
     listed = [Path(path) for path in paths]
     if not listed:
         raise InputError("no trace files were given; pass one per rank, such as rank*.json.gz")
-    job = merge_ranks((executor or executor_for(listed, workers)).map_ranks(listed, reduce_rank))
+    job = merge_ranks(summarise(listed, executor or executor_for(listed, workers)))
     if not job.ranks:
         first = job.failures[0]
         raise InputError(f"none of the {len(listed)} files could be used; {first.path}: {first.message}")
     return job
+
+
+def summarise(
+    paths: Sequence[Path], executor: Executor, kept: Kept[RankSummary] | None = None
+) -> Iterator[Outcome]:
+    """The summary of each file, as small as comparing so many asks for; what is kept from before is not read again."""
+    most = MERGED_CALLS // max(len(paths), 1)
+    for outcome in (kept or Kept(RankSummary, kept_folder())).reduced(paths, executor, reduce_rank):
+        yield outcome if isinstance(outcome, RankFailure) else first_calls(outcome, most)
 
 
 def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
@@ -57,15 +72,21 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     offsets = {clock.rank: clock.applied_ns for clock in clocks}
     world_size = max((summary.world_size for summary in summaries if summary.world_size), default=None)
     held = {summary.rank for summary in summaries}
+    missing = [rank for rank in range(world_size or 0) if rank not in held]
     compute = [summary.compute_ns for summary in summaries]
+    pipelines = find_pipelines(matched.calls, waits, summaries, offsets)
+    equals = with_lag(between_equals(waits, [pipeline.ranks for pipeline in pipelines]))
+    stragglers = find_stragglers(equals, summaries, residual or 0)
     return Job(
         world_size=world_size,
         ranks=_rows(summaries, between),
-        missing_ranks=[rank for rank in range(world_size or 0) if rank not in held],
+        warnings=find_doubts(summaries, failures, missing, clocks),
+        missing_ranks=missing,
         failures=failures,
         collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
-        stragglers=find_stragglers(waits, summaries, residual or 0),
+        stragglers=stragglers,
+        lag_map=map_lags(equals, [straggler.rank for straggler in stragglers]),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
         clocks=clocks,
         clock_residual_ns=residual,
@@ -74,7 +95,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         num_mismatches={**matched.num_mismatches, **({"apart": num_apart} if num_apart else {})},
         mismatches=matched.mismatches,
         num_calls_left_out=sum(summary.num_calls_left_out for summary in summaries),
-        pipelines=find_pipelines(matched.calls, waits, summaries, offsets),
+        pipelines=pipelines,
         prefetch=_prefetch(matched.calls, summaries),
         notes=_notes(summaries, matched, waits, clocks),
     )
@@ -95,7 +116,7 @@ def _sort_out(outcomes: Iterable[Outcome]) -> tuple[list[RankSummary], list[Rank
     ):
         first = by_rank.setdefault(summary.rank, summary)
         if first is not summary:
-            text = f"claims to be rank {summary.rank}, as {first.path} does; left out"
+            text = f"claims to be rank {summary.rank}, as {first.path} does; pass one file per rank"
             failures.append(RankFailure(path=summary.path, rank=summary.rank, message=text))
     return [by_rank[rank] for rank in sorted(by_rank)], sorted(failures, key=lambda failure: failure.path)
 
@@ -172,17 +193,6 @@ def _notes(
         notes.append(
             f"clocks drift by up to {max(abs(offset.drift_ppm or 0) for offset in drifting):.1f} ppm; not corrected"
         )
-    notes += _misfits(summaries)
     if len(summaries) > 1 and not waits.height:
         notes.append("no collective was recorded by two ranks: ranks cannot be compared in time")
     return notes
-
-
-def _misfits(summaries: Sequence[RankSummary]) -> list[str]:
-    """What speaks against the files being of one job."""
-    worlds = sorted({summary.world_size for summary in summaries if summary.world_size})
-    if len(worlds) > 1:
-        sizes = " and of ".join(map(str, worlds))
-        return [f"the files tell of jobs of {sizes} ranks: pass the files of one job only"]
-    beyond = [str(summary.rank) for summary in summaries if worlds and summary.rank >= worlds[0]]
-    return [f"rank {', '.join(beyond)} is beyond the {worlds[0]} that the files tell of"] if beyond else []

@@ -62,13 +62,15 @@ def find_pipelines(
     edges = pl.concat([sends.select(src="rank", dst="peer"), receives.select(src="peer", dst="rank")]).unique(
         ["src", "dst"]
     )
+    between = waits.filter(pl.col("name").is_in(POINT_TO_POINT))
+    waited = dict(between.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
     held = {summary.rank: summary for summary in summaries}
     pipelines = []
     for ranks in _chains(edges):
         members = [held[rank] for rank in ranks if rank in held]
         if len(members) < 2:
             continue
-        pipeline = _pipeline(ranks, members, _microbatches(sends, receives, ranks), waits, offsets)
+        pipeline = _pipeline(ranks, members, _microbatches(sends, receives, ranks), waited, offsets)
         if pipeline is not None:
             pipelines.append(pipeline)
     return pipelines
@@ -106,21 +108,20 @@ def _pipeline(
     ranks: list[int],
     members: Sequence[RankSummary],
     num: int,
-    waits: pl.DataFrame,
+    waited: Mapping[int, int],
     offsets: Mapping[int, int],
 ) -> Pipeline | None:
     steps = _common_steps(members, offsets)
     if not steps.height or num < MIN_MICROBATCHES:
         return None
     per = steps.with_columns(bubble=1 - pl.col("compute_ns") / pl.col("length_ns"))
-    between = waits.filter(pl.col("name").is_in(POINT_TO_POINT))
     stages = [
         PipelineStage(
             stage=stage,
             rank=rank,
             bubble=float(own["bubble"].mean()),  # type: ignore[arg-type]
             compute_ns=int(own["compute_ns"].sum()) // own.height,
-            wait_ns=int(between.filter(pl.col("rank") == rank)["wait_ns"].sum()),
+            wait_ns=waited.get(rank, 0),
         )
         for stage, rank in enumerate(ranks)
         if (own := per.filter(pl.col("rank") == rank)).height

@@ -65,6 +65,7 @@ def reduce_rank(trace: RankTrace) -> RankSummary:
         ),
         shards_parameters=_shards(trace),
         num_lost_events=trace.info.num_lost_events,
+        is_truncated=any(repair.code == "truncated" for repair in trace.info.repaired),
     )
 
 

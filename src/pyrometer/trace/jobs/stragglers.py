@@ -8,11 +8,14 @@ from typing import Annotated
 import polars as pl
 
 from pyrometer.record import Record, doc
-from pyrometer.trace.jobs.semantics import POINT_TO_POINT
+from pyrometer.trace.jobs.lateness import chance_of_lag
 from pyrometer.trace.jobs.summary import RankSummary
 
 MIN_SHARE = 0.02
 """Share of all waiting that makes a rank worth naming."""
+
+COMPARED = 64
+"""Other ranks, evenly chosen, beside whose work that of a straggler is put; their median needs no more."""
 
 
 class Suspect(Record, frozen=True, kw_only=True):
@@ -50,32 +53,47 @@ class Straggler(Record, frozen=True, kw_only=True):
     persistence: Annotated[
         float | None, doc("those steps over all steps with waiting; null without steps")
     ] = None
+    chance: Annotated[
+        float | None,
+        doc(
+            "probability that one of as many equal ranks lags so in as many steps; null with fewer than three steps"
+        ),
+    ] = None
     suspects: Annotated[
         list[Suspect], doc("what it is late with; device work first where that explains the delay")
     ] = []
 
 
-def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise_ns: int) -> list[Straggler]:
+def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], noise_ns: int) -> list[Straggler]:
     """Name the ranks behind at least `MIN_SHARE` of the waiting, the worst first.
 
-    Sends and receives are left out: that a stage waits for its neighbour is the pipeline's schedule, not a straggler.
+    Nobody is blamed for what he inherits from other groups.
 
     Args:
-        waits: `with_waits`, on one clock.
+        equals: collectives between ranks that are meant to come together, `with_lag`.
         summaries: of the same ranks.
         noise_ns: uncertainty of the clocks; collectives whose starts are not further apart are nobody's fault.
     """
-    real = waits.filter(~pl.col("name").is_in(POINT_TO_POINT) & (pl.col("skew_ns") > noise_ns))
+    real = equals.filter(pl.col("skew_ns") > noise_ns)
     total = int(real["wait_ns"].sum())
     if total <= 0:
         return []
-    last = real.filter("is_last").unique("match", keep="first", maintain_order=True)
+    own = pl.col("inherited_ns") * 2 < pl.col("late_ns")
+    last = real.filter(pl.col("is_last") & own).unique("match", keep="first", maintain_order=True)
     caused = real.group_by("match").agg(caused=pl.col("wait_ns").sum())
     last = last.join(caused, on="match", how="left", maintain_order="left")
     by_rank = last.group_by("rank").agg(pl.col("caused").sum(), pl.col("delay_ns").sum(), pl.len())
     by_step = last.drop_nulls("step").group_by("step", "rank").agg(pl.col("caused").sum())
     worst = by_step.sort("caused", "rank", descending=[True, False]).unique("step", keep="first")
     steps = worst.height
+    lags = dict(
+        equals.drop_nulls("step")
+        .group_by("rank", "step")
+        .agg(pl.col("lag_ns").sum())
+        .group_by("rank")
+        .agg("lag_ns")
+        .iter_rows()
+    )
     stragglers = []
     for row in by_rank.sort("caused", "rank", descending=[True, False]).iter_rows(named=True):
         if row["caused"] < MIN_SHARE * total:
@@ -87,11 +105,12 @@ def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise
                 rank=row["rank"],
                 caused_wait_ns=row["caused"],
                 delay_ns=row["delay_ns"],
-                gain_ns=_gain(real, late, row["rank"]),
+                gain_ns=_gain(equals, late, row["rank"]),
                 num_last=row["len"],
                 share=row["caused"] / total,
                 num_steps=led,
                 persistence=led / steps if steps else None,
+                chance=chance_of_lag(lags.get(row["rank"], []), len(summaries)),
                 suspects=_suspects(real, late, row["rank"], summaries),
             )
         )
@@ -99,9 +118,13 @@ def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise
 
 
 def _gain(waits: pl.DataFrame, late: pl.DataFrame, rank: int) -> int:
-    """For each collective of each group: how much less every other rank would wait in the open, up to the delay."""
+    """In each group: how much less every other rank would wait in the open, up to the delay.
+
+    All collectives of the steps count: where communication is what takes longest, a late start is hidden behind computing
+    and yet delays all that follows.
+    """
     exposed = (
-        waits.join(late.select("match"), on="match", how="semi")
+        waits.join(late.select("key", "step"), on=["key", "step"], how="semi", nulls_equal=True)
         .group_by("key", "rank")
         .agg(pl.col("exposed_ns").fill_null(0).sum())
     )
@@ -122,6 +145,10 @@ def _suspects(
 ) -> list[Suspect]:
     """Sum each kind of work per rank over the collectives that the straggler came late to, and compare."""
     members = waits.join(late.select("match"), on="match", how="semi").select("rank", "call")
+    beside = [held for held in sorted(members["rank"].unique()) if held != rank]
+    seen = {rank, *beside[:: -(-len(beside) // COMPARED) or 1]}
+    members = members.filter(pl.col("rank").is_in(seen))
+    summaries = [summary for summary in summaries if summary.rank in seen]
     parts = [_work(summary, members.filter(pl.col("rank") == summary.rank)) for summary in summaries]
     work = (
         pl.concat([part for part in parts if part is not None]) if any(p is not None for p in parts) else None

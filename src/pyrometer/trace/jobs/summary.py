@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Annotated
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -109,11 +110,27 @@ class RankSummary(Record, frozen=True, kw_only=True):
     ] = Packed()
     shards_parameters: Annotated[bool, doc("whether annotations of FSDP or ZeRO occur")] = False
     num_lost_events: Annotated[int, doc("events that could not be read")] = 0
+    is_truncated: Annotated[bool, doc("whether the file ends before its events do")] = False
 
     @property
     def span_ns(self) -> int:
         """Length of the span."""
         return self.end_ns - self.start_ns
+
+
+def first_calls(summary: RankSummary, most: int) -> RankSummary:
+    """The same with no more than so many collectives, the first ones; the others are counted."""
+    excess = summary.calls.num_rows - most
+    if excess <= 0:
+        return summary
+    return msgspec.structs.replace(
+        summary,
+        calls=pack(summary.calls.frame().head(most)),
+        work=pack(summary.work.frame().filter(pl.col("call") < most))
+        if summary.work.num_rows
+        else summary.work,
+        num_calls_left_out=summary.num_calls_left_out + excess,
+    )
 
 
 class RankFailure(Record, frozen=True, kw_only=True):

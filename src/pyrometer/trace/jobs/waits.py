@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from statistics import median
+from typing import Annotated, Any
 
+import msgspec
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.jobs.matching import Group
-from pyrometer.trace.jobs.semantics import ENDS_TOGETHER, POINT_TO_POINT, bus_factor
+from pyrometer.trace.jobs.semantics import ENDS_TOGETHER, POINT_TO_POINT, bus_factor, ranks_of
 
 SLACK_NS = 100_000
 """A collective may seem to end on one rank this much before another begins: times of old files are rounded."""
@@ -34,6 +36,13 @@ class JobCollective(Record, frozen=True, kw_only=True):
     bus_bandwidth: Annotated[
         float | None,
         doc("bytes per second on the links while data moves: total messages over total shortest durations"),
+    ] = None
+    group_ranks: Annotated[str | None, doc("ranks of the group, where the traces list them")] = None
+    bus_bandwidth_of_equals: Annotated[
+        float | None,
+        doc(
+            "median of the same collective in the other groups whose ranks lie alike, such as the other data-parallel groups"
+        ),
     ] = None
     latest_rank: Annotated[int | None, doc("rank that most often starts last")] = None
     latest_share: Annotated[float | None, doc("share of the calls in which it does")] = None
@@ -94,9 +103,26 @@ def job_collectives(waits: pl.DataFrame, groups: Sequence[Group]) -> list[JobCol
     )
     parts = per.partition_by("key", "name", "dtype", maintain_order=True)
     return sorted(
-        (_collective(part, groups) for part in parts),
+        _beside_equals([_collective(part, groups) for part in parts]),
         key=lambda collective: (-collective.wait_ns, -collective.duration_ns, collective.name),
     )
+
+
+def _beside_equals(collectives: Sequence[JobCollective]) -> list[JobCollective]:
+    """With the bandwidth of the same collective, of as large messages, in groups of the same shape."""
+    alike: dict[Any, list[int]] = {}
+    for place, one in enumerate(collectives):
+        ranks = ranks_of(one.group_ranks)
+        if ranks and one.bus_bandwidth:
+            shape = tuple(rank - ranks[0] for rank in ranks)
+            alike.setdefault((one.name, one.dtype, one.bytes, shape), []).append(place)
+    done = list(collectives)
+    for places in alike.values():
+        for place in places:
+            others = [collectives[other].bus_bandwidth or 0.0 for other in places if other != place]
+            if others:
+                done[place] = msgspec.structs.replace(done[place], bus_bandwidth_of_equals=median(others))
+    return done
 
 
 def _collective(per: pl.DataFrame, groups: Sequence[Group]) -> JobCollective:
@@ -109,6 +135,7 @@ def _collective(per: pl.DataFrame, groups: Sequence[Group]) -> JobCollective:
         name=row["name"],
         group=group.name,
         group_size=group.size,
+        group_ranks=group.ranks,
         dtype=row["dtype"],
         num_matched=per.height,
         bytes=_middle(per["bytes"]),

@@ -12,7 +12,8 @@ from pyrometer.trace.linking.backward import forward_of, is_backward
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.naming.patterns import is_module, is_phase, is_step_mark
-from pyrometer.trace.rows import IntArray, Mask, distinct, mask_of, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, distinct, row_numbers
+from pyrometer.trace.sorts import Sorts
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Places:
     stack: IntArray  # the innermost operator that names its own call stack, in files without Python functions
 
 
-def find_places(events: pl.DataFrame, ops: pl.DataFrame, parent: IntArray) -> Places:
+def find_places(events: pl.DataFrame, ops: pl.DataFrame, parent: IntArray, sorts: Sorts) -> Places:
     """Find the places of all events of one rank; `events` is linked, and `parent` what led to each of them."""
     depth = row_numbers(events["depth"])
     direct = forward_of(ops, events["start_ns"].to_numpy())
@@ -43,11 +44,14 @@ def find_places(events: pl.DataFrame, ops: pl.DataFrame, parent: IntArray) -> Pl
     frame = place(user)
     if library.any() and (frame < 0).any():
         frame = np.where(frame >= 0, frame, place(library))
-    phase = nearest(parent, depth, mask_of(events, is_phase()))
+    marks = sorts.mask(is_phase())
+    phase = nearest(parent, depth, marks)
     return Places(
         frame=frame,
-        module=place(module_calls(events)),
-        phase=_across_threads(phase, backward, events, nearest(parent, depth, parent < 0)),
+        module=place(module_calls(sorts)),
+        phase=_across_threads(
+            phase, np.flatnonzero(marks), backward, events, nearest(parent, depth, parent < 0)
+        ),
         forward=forward,
         backward=backward,
         stack=place(_with_stack(events, ops)),
@@ -71,10 +75,10 @@ def through_forward(found: IntArray, depth: IntArray, source: IntArray, forward:
     return np.asarray(np.where((behind >= 0) & outside, behind, found), np.int64)
 
 
-def module_calls(events: pl.DataFrame) -> Mask:
+def module_calls(sorts: Sorts) -> Mask:
     """Calls of modules; where the capture named them itself, only those, so that no call counts twice."""
-    calls = mask_of(events, is_module())
-    named = calls & mask_of(events, is_annotation())
+    calls = sorts.mask(is_module())
+    named = calls & sorts.mask(is_annotation())
     return named if named.any() else calls
 
 
@@ -116,10 +120,11 @@ def _with_stack(events: pl.DataFrame, ops: pl.DataFrame) -> Mask:
     return held
 
 
-def _across_threads(phase: IntArray, backward: IntArray, events: pl.DataFrame, root: IntArray) -> IntArray:
+def _across_threads(
+    phase: IntArray, marks: IntArray, backward: IntArray, events: pl.DataFrame, root: IntArray
+) -> IntArray:
     """Backward work on a thread of autograd belongs to the phase that is open on the thread which waits for it."""
     lost = np.flatnonzero((phase < 0) & (backward >= 0))
-    marks = np.flatnonzero(mask_of(events, is_phase()))
     if not len(lost) or not len(marks):
         return phase
     start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()

@@ -117,7 +117,7 @@ def _derived(trace: RankTrace) -> PhaseLabels:
     is_op = is_operator(trace)
     outermost = trace.nearest(is_op & (above(trace, is_op) < 0))
     if ("forward", "annotation") not in builder.found:
-        calls = module_calls(trace.events)
+        calls = module_calls(trace.sorts)
         builder.fill(everywhere, trace.nearest(calls & (above(trace, calls) < 0)), "forward", "module")
     builder.fill(everywhere, np.where(_copying(trace, outermost), outermost, -1), "h2d", "copy")
     rest = _before_backward(trace, outermost)

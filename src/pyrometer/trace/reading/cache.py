@@ -95,10 +95,12 @@ class Cache:
     Args:
         folder: made when it is first needed.
         limit_bytes: what it may hold.
+        suffix: of its entries.
     """
 
-    def __init__(self, folder: Path, *, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(self, folder: Path, *, limit_bytes: int = LIMIT_BYTES, suffix: str = SUFFIX) -> None:
         self.folder = folder
+        self.suffix = suffix
         self.limit_bytes = limit_bytes
 
     def get(self, key: str) -> tuple[Loaded | None, str]:
@@ -125,7 +127,7 @@ class Cache:
                 beside.replace(self._path(key))
             finally:
                 beside.unlink(missing_ok=True)
-            self._make_room()
+            self.make_room()
         except OSError as error:
             return f"cache: {self.folder} cannot be written ({error.strerror}); set PYROMETER_CACHE to another folder, or to off"
         return ""
@@ -135,16 +137,17 @@ class Cache:
         return self.folder / f".{os.getpid()}-{secrets.token_hex(8)}.tmp"
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{SUFFIX}"
+        return self.folder / f"{key}{self.suffix}"
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
+        """Remove the entries that were not used for longest, until the others fit."""
         entries = []
         for path in self.folder.iterdir():
             try:
                 state = path.stat()
             except FileNotFoundError:  # another process made room as well
                 continue
-            if path.suffix == SUFFIX:
+            if path.suffix == self.suffix:
                 entries.append((state.st_mtime, state.st_size, path))
             elif path.suffix == ".tmp" and time.time() - state.st_mtime > STALE_S:
                 path.unlink(missing_ok=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from pyrometer.errors import InputError
+from pyrometer.garbage import uncollected
 from pyrometer.trace.info import RankInfo
 from pyrometer.trace.progress import tell
 from pyrometer.trace.reading.chunks import CHUNK_BYTES, Document
@@ -44,7 +43,7 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
     repair_log = RepairLog(path.name)
     document = Document(_read_ahead(source), repair_log, chunk_bytes=chunk_bytes)
     collector = Collector(repair_log)
-    with gc_paused():
+    with uncollected():
         for batch in document.batches():
             collector.add(batch)
             tell(source.share, f"reading {path.name}")
@@ -66,18 +65,6 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
         **described,
     )
     return Loaded(info, tables)
-
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """No garbage collection: decoding makes many objects, and no cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _read_ahead(blocks: Iterable[bytes]) -> Iterator[bytes]:

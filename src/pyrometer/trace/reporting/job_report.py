@@ -16,7 +16,8 @@ from pyrometer.record import Record
 from pyrometer.trace.graphs.opening import explained, only_captures, read_joined
 from pyrometer.trace.jobs.executor import Executor, executor_for
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.jobs.merge import merge_ranks
+from pyrometer.trace.jobs.kept import Kept, kept_folder
+from pyrometer.trace.jobs.merge import merge_ranks, summarise
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.summary import RankFailure, RankSummary
 from pyrometer.trace.progress import between, heard_by, tell
@@ -35,9 +36,29 @@ class Digest(Record, frozen=True, kw_only=True):
     summary: RankSummary
     only_captures: bool = False  # graphs, and launches none
 
+    @property
+    def rank(self) -> int:
+        """That of the summary, as all that follows."""
+        return self.summary.rank
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.summary.path
+
+    @property
+    def rank_from(self) -> str:
+        """How the rank is known."""
+        return self.summary.rank_from
+
 
 READING = 0.3
 """Share of the time that reading a file takes; the rest is analysing it."""
+
+MOST_ALONE = 16
+"""Ranks up to which each is reported on; of more all are compared, and `REPORTED` of them are looked at one by one."""
+
+REPORTED = 8
 
 
 @dataclass(frozen=True)
@@ -83,7 +104,11 @@ def report_files(
             settled = settle(explained(trace.ranks[0]))
             del trace  # what was left out of it would be held beside the rest
             return JobReport([report_settled(settled)], None)
-    outcomes = list(_counted(iter((executor or executor_for(paths)).map_ranks(paths, digest)), len(paths)))
+    executor = executor or executor_for(paths)
+    if len(paths) > MOST_ALONE:
+        return _report_many(paths, executor, strict=strict)
+    kept = Kept(Digest, kept_folder())
+    outcomes = list(_counted(kept.reduced(paths, executor, digest), len(paths)))
     digests = [outcome for outcome in outcomes if isinstance(outcome, Digest)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, RankFailure)]
     if not digests or (strict and failures):
@@ -95,7 +120,25 @@ def report_files(
         joined = read_joined(paths, strict=strict)
         if len(joined.ranks) == 1:
             return report_trace(joined)
-    return _merged(digests, failures)
+    return _merged(digests, failures, kept.note)
+
+
+def _report_many(paths: Sequence[Path], executor: Executor, *, strict: bool) -> JobReport:
+    """Compare all ranks, and look at few of them one by one: those that others wait for, and the first."""
+    kept = Kept(RankSummary, kept_folder())
+    job = _noting(merge_ranks(_counted(summarise(paths, executor, kept), len(paths))), kept.note)
+    if not job.ranks or (strict and job.failures):
+        raise InputError(job.failures[0].message)
+    order = {str(path): place for place, path in enumerate(paths)}
+    late = {straggler.rank: place for place, straggler in enumerate(job.stragglers)}
+    ordered = sorted(job.ranks, key=lambda row: (late.get(row.rank, len(late)), row.rank))
+    chosen = [order[row.path] for row in ordered[:REPORTED]]
+    outcomes = executor.map_ranks([paths[place] for place in chosen], digest, chosen)
+    digests = [outcome for outcome in outcomes if isinstance(outcome, Digest)]
+    for one in digests if strict else ():
+        refuse(one.report.repaired)
+    reports = sorted((_beside_others(one.report) for one in digests), key=lambda report: report.rank)
+    return JobReport(reports, job)
 
 
 def _counted(outcomes: Iterator[T], number: int) -> Iterator[T]:
@@ -109,11 +152,18 @@ def _counted(outcomes: Iterator[T], number: int) -> Iterator[T]:
         yield outcome
 
 
-def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure]) -> JobReport:
+def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure], note: str = "") -> JobReport:
     ordered = sorted(digests, key=lambda one: (one.report.rank, one.report.path))
     several = len(ordered) + len(failures) > 1
-    job = merge_ranks([*(one.summary for one in ordered), *failures]) if several else None
-    return JobReport([_beside_others(one.report) if several else one.report for one in ordered], job)
+    if not several:
+        return JobReport([one.report for one in ordered], None)
+    job = _noting(merge_ranks([*(one.summary for one in ordered), *failures]), note)
+    used = {row.path for row in job.ranks}
+    return JobReport([_beside_others(one.report) for one in ordered if one.report.path in used], job)
+
+
+def _noting(job: Job, note: str) -> Job:
+    return msgspec.structs.replace(job, notes=[*job.notes, note]) if note else job
 
 
 def _beside_others(report: RankReport) -> RankReport:

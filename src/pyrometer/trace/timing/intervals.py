@@ -40,8 +40,10 @@ def union(start: Nanoseconds, end: Nanoseconds) -> Intervals:
     if not kept.any():
         return EMPTY
     start, end = start[kept], end[kept]
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    end = np.maximum.accumulate(end)
     first = np.empty(len(start), dtype=bool)
     first[0] = True
     np.greater(start[1:], end[:-1], out=first[1:])
@@ -51,11 +53,9 @@ def union(start: Nanoseconds, end: Nanoseconds) -> Intervals:
 
 def merge(*sets: Intervals) -> Intervals:
     """The points that lie in any of the sets."""
-    return (
-        union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
-        if sets
-        else EMPTY
-    )
+    if sets:
+        return union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
+    return EMPTY
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import psutil
 import torch
@@ -13,9 +13,6 @@ from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Ratio
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.workload.changes.checkpointing import Applied, LaidOver, checkpointed, module_at
-
-if TYPE_CHECKING:
-    from typing import Self
 
 TIGHT = 0.1
 ROOMY = 0.25

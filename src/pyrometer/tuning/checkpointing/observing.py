@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -33,9 +33,6 @@ from pyrometer.workload.failure import user_code
 from pyrometer.workload.training import TrainingSession
 from pyrometer.workload.variant import is_compiled
 from pyrometer.workload.workload import Workload
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 def observe_step(work: Workload) -> StepTrace:

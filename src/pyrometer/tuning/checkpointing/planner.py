@@ -204,7 +204,7 @@ class Planner:
             proven=choice.proven and self.wish.strategy == "optimal",
             verdict=verdict,
             equal=match,
-            frontier=self._frontier(beyond),
+            frontier=[self._point(choice, beyond) for choice in non_dominated(frontier(self.model))],
             every_k=[
                 self._point(one, beyond, k) for k, one in every_k_choices(self.model, self.block_numbers)
             ],
@@ -226,9 +226,6 @@ class Planner:
             self.notes.append(
                 "recomputed modules with running statistics write to copies of them, so that they are updated once"
             )
-
-    def _frontier(self, beyond: Bytes) -> list[PlanPoint]:
-        return [self._point(choice, beyond) for choice in non_dominated(frontier(self.model))]
 
     def _point(self, choice: Choice, beyond: Bytes, k: int | None = None) -> PlanPoint:
         policies = self._policies(choice)

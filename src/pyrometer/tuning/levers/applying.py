@@ -50,7 +50,8 @@ def apply_levers(
     prices: list[Seconds] = []
     for choice in configuration:
         lever = find_lever(choice.lever)
-        reason = missing_packages(lever) or lever.refuses(subject)
+        on_ranks = "it changes a script on many ranks: `pyrometer tune SCRIPT --nproc N --apply` runs it"
+        reason = on_ranks if "ranks" in lever.kinds else missing_packages(lever) or lever.refuses(subject)
         if reason is not None:
             raise NotApplicableError(f"{choice.lever}: {reason}")
         begin = now()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice
-from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import PLACES
 
@@ -40,6 +41,6 @@ def excluded(one: str, other: str) -> bool:
     return one != other and bool(find_lever(one).excludes & find_lever(other).excludes)
 
 
-def lacks(lever: Lever, configuration: Sequence[LeverChoice]) -> frozenset[str]:
+def lacks(lever: LeverOf[Any], configuration: Sequence[LeverChoice]) -> frozenset[str]:
     """Levers that this one needs and a configuration does not have."""
     return lever.needs - {choice.lever for choice in configuration}

@@ -6,9 +6,11 @@ import abc
 import importlib.util
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pyrometer.advice import FixClass
+from pyrometer.errors import InputError
+from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.stages import Kind, Place, Stage
 from pyrometer.tuning.levers.subject import Subject
 
@@ -16,11 +18,14 @@ Parameters: TypeAlias = Mapping[str, Any]
 """Of a lever: numbers, texts and booleans by name, as they stand in a recipe."""
 
 
-class Lever(abc.ABC):
-    """One reversible change to a workload.
+S = TypeVar("S")
 
-    A lever is stateless. It changes a `Subject`, whose objects are copies: nothing of the user's is touched, and a lever
-    that is dropped needs no undoing.
+
+class LeverOf(abc.ABC, Generic[S]):
+    """One reversible change to a subject of some kind.
+
+    A lever is stateless. What it changes belongs to the subject: nothing of the user's is touched, and a lever that is
+    dropped needs no undoing.
 
     Attributes:
         name: stable, in snake_case; findings name it in their advice.
@@ -39,6 +44,7 @@ class Lever(abc.ABC):
         prior: ratio of new over old time that is expected where nothing else is known.
         for_memory: trades time for memory; it is tried only where there is a goal for memory that is not met.
         minutes: about how long applying it takes at worst, for the order of the search.
+        pasted: `lines`, where they are the same for all parameters.
     """
 
     name: ClassVar[str]
@@ -57,17 +63,18 @@ class Lever(abc.ABC):
     prior: ClassVar[float] = 0.95
     for_memory: ClassVar[bool] = False
     minutes: ClassVar[float] = 0.2
+    pasted: ClassVar[tuple[str, ...]] = ()
 
-    def refuses(self, subject: Subject) -> str | None:  # noqa: ARG002 - most have a reason of their own
+    def refuses(self, subject: S) -> str | None:
         """Why this lever cannot help or cannot be applied here; `None` where it may be tried."""
         return None
 
-    def choices(self, subject: Subject) -> list[Parameters]:  # noqa: ARG002 - most have one
+    def choices(self, subject: S) -> list[Parameters]:
         """Parameters to be tried, the most promising first."""
         return [{}]
 
     @abc.abstractmethod
-    def apply(self, subject: Subject, parameters: Parameters) -> None:
+    def apply(self, subject: S, parameters: Parameters) -> None:
         """Change the subject.
 
         Raises:
@@ -75,21 +82,54 @@ class Lever(abc.ABC):
         """
 
     @abc.abstractmethod
-    def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
+    def not_applied(self, subject: S, parameters: Parameters) -> str | None:
         """After the first call: why it can be seen that the change is not in force; `None` where it is."""
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The Python that does the same to `model`, to paste; empty where only the recipe can."""
-        del parameters
-        return []
+        return list(self.pasted)
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """What has to hold around the process that runs the model; for recipes that are applied."""
-        del parameters
         return []
 
 
-def missing_packages(lever: Lever) -> str | None:
+class Lever(LeverOf[Subject]):
+    """One reversible change to a workload, in the process that runs it."""
+
+
+class RankLever(LeverOf[RankSubject]):
+    """One reversible change to how a script spreads its model over ranks.
+
+    It is applied before the script starts; what `refuses` and `choices` ask was seen while the script ran as it is.
+    """
+
+    stage: ClassVar[Stage] = "device"
+    place: ClassVar[Place] = "settings"
+    kinds = frozenset({"ranks"})
+
+
+L = TypeVar("L", bound=type[LeverOf[Any]])
+
+registered: dict[str, LeverOf[Any]] = {}
+"""By name; those of our own once their modules are imported."""
+
+
+def lever(kind: L) -> L:
+    """Register a class of levers under its name.
+
+    Raises:
+        InputError: another class has that name; names both.
+    """
+    other = registered.get(kind.name)
+    if other is not None and type(other) is not kind:
+        theirs, ours = (f"{each.__module__}.{each.__qualname__}" for each in (type(other), kind))
+        raise InputError(f"lever {kind.name!r}: both {theirs} and {ours} have that name; rename one")
+    registered[kind.name] = kind()
+    return kind
+
+
+def missing_packages(lever: LeverOf[Any]) -> str | None:
     """What has to be installed before the lever can be tried, as a sentence; `None` where nothing is missing."""
     missing = [module for module in lever.modules if importlib.util.find_spec(module) is None]
     if not missing:

@@ -7,32 +7,15 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Any
 
 from pyrometer.errors import InputError
 from pyrometer.tuning.levers import families
-from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.lever import LeverOf, registered
 from pyrometer.tuning.levers.stages import PLACES
 from pyrometer.workload.target import nearest
 
-L = TypeVar("L", bound=type[Lever])
 ENTRY_POINT = "pyrometer.levers"
-
-_levers: dict[str, Lever] = {}
-
-
-def lever(kind: L) -> L:
-    """Register a class of levers under its name.
-
-    Raises:
-        InputError: another class has that name; names both.
-    """
-    other = _levers.get(kind.name)
-    if other is not None and type(other) is not kind:
-        theirs, ours = (f"{each.__module__}.{each.__qualname__}" for each in (type(other), kind))
-        raise InputError(f"lever {kind.name!r}: both {theirs} and {ours} have that name; rename one")
-    _levers[kind.name] = kind()
-    return kind
 
 
 @functools.cache
@@ -44,13 +27,13 @@ def _load() -> None:
         point.load()
 
 
-def levers() -> dict[str, Lever]:
+def levers() -> dict[str, LeverOf[Any]]:
     """All levers by name, in the order in which they are applied."""
     _load()
-    return dict(sorted(_levers.items(), key=lambda item: (PLACES.index(item[1].place), item[0])))
+    return dict(sorted(registered.items(), key=lambda item: (PLACES.index(item[1].place), item[0])))
 
 
-def find_lever(name: str) -> Lever:
+def find_lever(name: str) -> LeverOf[Any]:
     """The lever of a name.
 
     Raises:
@@ -64,7 +47,7 @@ def find_lever(name: str) -> Lever:
     return known[name]
 
 
-def select(only: Iterable[str], without: Iterable[str]) -> list[Lever]:
+def select(only: Iterable[str], without: Iterable[str]) -> list[LeverOf[Any]]:
     """All levers, or `only` some, less those `without`.
 
     Raises:

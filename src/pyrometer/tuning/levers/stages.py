@@ -10,7 +10,8 @@ Stage = Literal["basic", "memory", "compute", "device", "compile", "deploy"]
 Place = Literal["structure", "layout", "precision", "quantisation", "executor", "settings"]
 """Where a lever is applied among others: what rewrites modules comes before what casts, exports or compiles them."""
 
-Kind = Literal["inference", "training"]
+Kind = Literal["inference", "training", "ranks"]
+"""What levers fit: a workload of one process, or a script on many ranks."""
 
 STAGES: tuple[Stage, ...] = ("basic", "memory", "compute", "device", "compile", "deploy")
 PLACES: tuple[Place, ...] = ("structure", "layout", "precision", "quantisation", "executor", "settings")

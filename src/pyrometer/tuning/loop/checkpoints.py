@@ -7,9 +7,7 @@ damaged later does not have the size or the hash that its manifest says, and is 
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from typing import Any
 import torch
 
 from pyrometer.errors import InputError
+from pyrometer.files import sha256_of, sync
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, from_json, to_json
 
@@ -86,7 +85,7 @@ class CheckpointFolder:
             beside.rename(place)
         finally:
             _remove(beside)
-        _sync(self.folder)
+        sync(self.folder)
         self._let_go_of_older(step)
         return CheckpointNote(
             step=step, path=str(place), num_bytes=num_bytes, write_s=time.perf_counter() - began
@@ -135,13 +134,13 @@ def _write(folder: Path, step: int, state: dict[str, Any]) -> Bytes:
             f"checkpoint: the state holds {unsafe[0]}, which torch.load(weights_only=True) refuses; "
             "keep tensors, numbers, strings, lists, tuples and dicts in state_dict()"
         )
-    _sync(file)
+    sync(file)
     manifest = Manifest(
-        step=step, num_bytes=file.stat().st_size, sha256=_sha256(file), torch=str(torch.__version__)
+        step=step, num_bytes=file.stat().st_size, sha256=sha256_of(file), torch=str(torch.__version__)
     )
     (folder / MANIFEST).write_bytes(to_json(manifest, indent=2))
-    _sync(folder / MANIFEST)
-    _sync(folder)
+    sync(folder / MANIFEST)
+    sync(folder)
     return manifest.num_bytes
 
 
@@ -154,25 +153,11 @@ def _damage(place: Path) -> str | None:
             return f"{STATE} has {size} bytes, its manifest says {manifest.num_bytes}"
         return (
             None
-            if _sha256(place / STATE) == manifest.sha256
+            if sha256_of(place / STATE) == manifest.sha256
             else f"{STATE} does not have its manifest's hash"
         )
     except (OSError, InputError) as error:
         return f"incomplete ({error})"
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or which files a folder holds, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove(place: Path) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Any, Self
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

@@ -9,14 +9,15 @@ from torch import nn
 
 from pyrometer.errors import InputError
 from pyrometer.workload.parts import TrainingParts
+from pyrometer.workload.program.modules import unwrapped
 from pyrometer.workload.state import Stateful
 
 
 def training_state(parts: TrainingParts) -> dict[str, Any]:
     """Modules with all their buffers, optimizer, scheduler and scaler; tensors are the live ones, not copies."""
     return {
-        "modules": [_uncompiled(module).state_dict() for module in parts.modules],
-        "unsaved_buffers": [_unsaved_buffers(_uncompiled(module)) for module in parts.modules],
+        "modules": [unwrapped(module).state_dict() for module in parts.modules],
+        "unsaved_buffers": [_unsaved_buffers(unwrapped(module)) for module in parts.modules],
         **{name: part.state_dict() for name, part in _stateful(parts).items()},
     }
 
@@ -31,7 +32,7 @@ def load_training_state(parts: TrainingParts, state: dict[str, Any]) -> None:
         for module, saved, buffers in zip(
             parts.modules, state["modules"], state["unsaved_buffers"], strict=True
         ):
-            own = _uncompiled(module)
+            own = unwrapped(module)
             own.load_state_dict(saved)
             own_buffers = _unsaved_buffers(own)
             for name, buffer in buffers.items():
@@ -50,11 +51,6 @@ def _stateful(parts: TrainingParts) -> dict[str, Stateful]:
     named = {"optimizer": parts.optimizer, "scheduler": parts.scheduler, "scaler": parts.scaler}
     enabled = parts.scaler is not None and parts.scaler.is_enabled()  # a disabled one refuses to load
     return {name: part for name, part in named.items() if part is not None and (name != "scaler" or enabled)}
-
-
-def _uncompiled(module: nn.Module) -> nn.Module:
-    inner: nn.Module = getattr(module, "_orig_mod", module)
-    return inner
 
 
 def _unsaved_buffers(module: nn.Module) -> dict[str, torch.Tensor]:

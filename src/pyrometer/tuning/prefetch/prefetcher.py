@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import torch
 
@@ -13,9 +13,6 @@ from pyrometer.errors import InputError, UsageError
 from pyrometer.tuning.prefetch.ahead import CopiesAhead
 from pyrometer.tuning.prefetch.nesting import Mover
 from pyrometer.tuning.prefetch.streams import DEVICES_WITH_STREAMS, DeviceStreams, Streams
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class DevicePrefetcher:

@@ -48,6 +48,7 @@ def make_recipe(
     environment: Environment,
     artefacts: dict[str, list[Artefact]],
     now: dt.datetime,
+    num_ranks: int | None = None,
 ) -> Recipe:
     """The recipe of a configuration, with what was tried beside it."""
     levers = []
@@ -88,6 +89,7 @@ def make_recipe(
         dropped=dropped,
         tolerance=tolerance,
         environment=environment,
+        num_ranks=num_ranks,
     )
 
 

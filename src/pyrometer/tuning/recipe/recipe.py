@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import copy
-import hashlib
 import shutil
 import tempfile
 import tomllib
@@ -21,7 +20,7 @@ from torch import nn
 
 from pyrometer.advice import FixClass
 from pyrometer.errors import InputError
-from pyrometer.files import replacing
+from pyrometer.files import replacing, sha256_of
 from pyrometer.hardware.environment import Environment, read_environment
 from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.quantity import Bytes, Ratio, Seconds, counted, format_ratio
@@ -119,6 +118,9 @@ class Recipe(Record, frozen=True, kw_only=True):
     dropped: list[Dropped] = []
     tolerance: float
     environment: Environment
+    num_ranks: Annotated[
+        int | None, doc("of the script that it is for; null for a workload of one process")
+    ] = None
     place: Annotated[str | None, doc("the file that it was read from; not written")] = None
 
     def __str__(self) -> str:
@@ -301,7 +303,9 @@ def load_recipe(path: str | Path) -> Recipe:
 
 def artefact_of(path: Path, beside: Path) -> Artefact:
     """A file as it stands in a recipe."""
-    return Artefact(path=str(path.relative_to(beside)), sha256=_sha256(path), size_bytes=path.stat().st_size)
+    return Artefact(
+        path=str(path.relative_to(beside)), sha256=sha256_of(path), size_bytes=path.stat().st_size
+    )
 
 
 def _require_same_file(recipe: Path, artefact: Artefact) -> None:
@@ -310,15 +314,10 @@ def _require_same_file(recipe: Path, artefact: Artefact) -> None:
         raise InputError(f"{recipe}: {artefact.path} lies outside of the recipe's folder; it is not opened")
     if not path.is_file():
         raise InputError(f"{recipe}: {artefact.path} is missing; copy it along, or tune again")
-    if _sha256(path) != artefact.sha256:
+    if sha256_of(path) != artefact.sha256:
         raise InputError(
             f"{recipe}: {artefact.path} is not the file that was proved (its hash differs); tune again"
         )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _zeros(text: str, device: torch.device) -> torch.Tensor:

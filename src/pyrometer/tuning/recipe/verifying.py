@@ -11,6 +11,7 @@ from pyrometer.bench.stage import Progress
 from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.tuning.outcome import RecipeSummary, Tuning
+from pyrometer.tuning.ranks.laboratory import laboratory_for
 from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.recipe.signature import require_same_model
 from pyrometer.tuning.search.confirming import Pairs, confirm
@@ -47,8 +48,13 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
                 tempfile.TemporaryDirectory(prefix="pyrometer-verify-", ignore_cleanup_errors=True)
             )
         )
-        source = protocol.Source(spec=target.spec)
-        laboratory = Laboratory(source, folder, limits, metric=settings.metric, cwd=target.spec.cwd)
+        laboratory = (
+            Laboratory(
+                protocol.Source(spec=target.spec), folder, limits, metric=settings.metric, cwd=target.spec.cwd
+            )
+            if recipe.num_ranks is None
+            else laboratory_for(target, recipe.num_ranks, folder, limits)
+        )
         with opened(laboratory, ()) as baseline:
             surveyed = laboratory.survey(baseline, [])
             require_same_model(recipe.signature, surveyed.signature)
@@ -76,5 +82,5 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
         signature=surveyed.signature,
         environment=environment,
         elapsed_s=time.monotonic() - begin,
-        notes=[*wrong, *elsewhere],
+        notes=[*surveyed.notes, *wrong, *elsewhere],
     )

@@ -43,7 +43,7 @@ class Pairs:
         pair_s: of comparison, each.
         end_s: when all of it should be over, by `now`; pairs become shorter, then fewer, to meet it.
         now: a clock.
-        fewest: pairs, also where they end late.
+        fewest: pairs, also where they end late; two that decide are enough then.
     """
 
     most: int
@@ -52,10 +52,13 @@ class Pairs:
     now: Callable[[], Seconds] = time.monotonic
     fewest: int = FEWEST_PAIRS
 
-    def fits(self, number: int, opening_s: Seconds, step_s: Seconds) -> bool:
-        """Whether another pair is begun."""
-        in_time = self.now() + opening_s + shortest_pair_s(step_s) <= self.end_s
-        return number < self.most and (number < self.fewest or in_time)
+    def fits(self, verdicts: Sequence[Verdict], opening_s: Seconds, step_s: Seconds) -> bool:
+        """Whether another pair is begun after these."""
+        number = len(verdicts)
+        if self.now() + opening_s + shortest_pair_s(step_s) <= self.end_s:
+            return number < self.most
+        settled = number >= 2 and _of_pairs(verdicts).outcome != "undecided"
+        return number < min(self.fewest, self.most) and not settled
 
     def compared_s(self, number: int, opening_s: Seconds, step_s: Seconds) -> Seconds:
         """How long a pair that has just been opened is compared, so that those after it have as long."""
@@ -74,7 +77,7 @@ def confirm(
     """
     verdicts: list[Verdict] = []
     opening_s = 0.0
-    while pairs.fits(len(verdicts), opening_s, laboratory.step_s):
+    while pairs.fits(verdicts, opening_s, laboratory.step_s):
         number, seed = len(verdicts), FRESH_SEED + len(verdicts)
         progress(number / pairs.most, f"confirming in fresh processes: pair {number + 1} of {pairs.most}")
         begin = pairs.now()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyrometer.quantity import Ratio
 from pyrometer.rules.finding import Finding
 from pyrometer.tuning.levers.choice import LeverChoice
-from pyrometer.tuning.levers.lever import Lever
+from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import find_lever
 
 PROMISES_LITTLE = 0.9
@@ -78,7 +78,7 @@ def in_order(
     return [choice for _, _, choice in ranked]
 
 
-def _phase(lever: Lever) -> int:
+def _phase(lever: LeverOf[Any]) -> int:
     order = {"executor": 0, "precision": 1, "quantisation": 2, "structure": 3, "layout": 3, "settings": 4}
     return order[lever.place]
 

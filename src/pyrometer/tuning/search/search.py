@@ -30,7 +30,6 @@ from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, op
 
 LONGEST_TRIAL_S: Seconds = 30.0
 SHORTEST_TRIAL_S: Seconds = 4.0
-STEPS_TO_DECIDE = 60
 LATEST_OPEN_S: Seconds = 300.0
 OPEN_SHARE = 0.6
 """Of the time that is left for trials, to apply one lever: those after it are to be tried, too."""
@@ -416,7 +415,7 @@ class Search:
 
     @property
     def _trial_s(self) -> Seconds:
-        wanted_s = max(SHORTEST_TRIAL_S, STEPS_TO_DECIDE * self.step_s)
+        wanted_s = max(SHORTEST_TRIAL_S, self.laboratory.num_steps * self.step_s)
         allowed_s = max(SHORTEST_TRIAL_S, self.budget.trials_left_s * TRIAL_SHARE)
         return min(wanted_s, allowed_s, LONGEST_TRIAL_S)
 
@@ -448,11 +447,9 @@ class Search:
             return predicted
         replaced = any(kept.lever == choice.lever or excluded(kept.lever, choice.lever) for kept in self.best)
         gained = math.prod(each.ratio or 1.0 for each in self.outcomes if each.outcome == "kept")
-        return (
-            predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
-            if replaced
-            else predicted
-        )
+        if replaced:
+            return predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
+        return predicted
 
     # ---- the winners -------------------------------------------------------------------------------------------
 

@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds
-from pyrometer.record import Record, doc, from_dict
-from pyrometer.settings import find_project, parse_bytes, parse_duration, parse_share, table_fields
+from pyrometer.record import Record, doc
+from pyrometer.settings import load_table, parse_bytes, parse_duration, parse_share
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.trials.gate import TOLERANCE
 
@@ -80,7 +78,5 @@ def load_tune_settings(cwd: Path, given: Mapping[str, Any]) -> TuneSettings:
     Raises:
         InputError: an unreadable file, an unknown key or a bad value.
     """
-    file = find_project(cwd)
-    found = {} if file is None else table_fields(file, "tune", TuneSettings.__struct_fields__, _SPELLED)
-    found |= {name: value for name, value in given.items() if value not in (None, [], False)}
-    return from_dict(TuneSettings, msgspec.to_builtins(found))
+    told = {name: value for name, value in given.items() if value not in (None, [], False)}
+    return load_table(TuneSettings, "tune", cwd, told, spelled=_SPELLED)

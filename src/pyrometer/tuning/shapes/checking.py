@@ -226,11 +226,9 @@ def _found_with(values: str) -> str:
 
 
 def _if_they_never_come(values: str) -> str:
-    return (
-        "; if such values never come (this call was right), pass hostile_values=False to check with real ones only"
-        if values
-        else ""
-    )
+    if values:
+        return "; if such values never come (this call was right), pass hostile_values=False to check with real ones only"
+    return ""
 
 
 def _computed_in(leaf: torch.Tensor) -> str:

@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from pyrometer.bench.comparison.conclusion import conclude
 from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.trial import Trial
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.worker import Worker, WorkerSide, worker
+from pyrometer.bench.worker import Asked, WorkerSide, worker
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, key_of, label_of
@@ -41,7 +42,7 @@ class OpenConfiguration:
     """
 
     configuration: Configuration
-    worker: Worker
+    worker: Asked
     opened: protocol.Opened
     elapsed_s: Seconds
     stack: contextlib.ExitStack
@@ -67,7 +68,12 @@ class Laboratory:
         metric: the user's own, as file.py:function.
         cwd: that the metric's path starts from.
         open_s: how long opening a configuration may take.
+
+    Attributes:
+        num_steps: that decide most comparisons, each side's and both together.
     """
+
+    num_steps: ClassVar[int] = 60
 
     source: protocol.Source
     folder: Path

@@ -121,6 +121,7 @@ class Surveyed(Record, frozen=True, kw_only=True):
     parameter_bytes: Bytes
     device: Annotated[str, doc("kind of machine: cpu, cpu with bfloat16, cuda")] = ""
     family: Annotated[str, doc("what most of the arithmetic is: convolutions or products; empty: other")] = ""
+    notes: Annotated[list[str], doc("what else is to be told beside the figures")] = []
 
 
 class Done(Record, frozen=True, kw_only=True):

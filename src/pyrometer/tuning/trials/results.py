@@ -172,8 +172,25 @@ def check_learning(work: Training, seed: int, place: Path) -> list[CaseError]:
     spread = _losses_error(again, first)
     if spread.max_rel is None or spread.max_rel > 1e-2:
         return [CaseError(label="losses", skipped="the training is random: two runs from one seed differ")]
-    changed = learn(work, seed)
-    return [_losses_error(changed, first), _gradient_error(changed, first)]
+    return learning_errors(learn(work, seed), first)
+
+
+def learning_errors(changed: Learning, reference: Learning) -> list[CaseError]:
+    """How far the losses and gradients of a changed training are from the reference."""
+    return [_losses_error(changed, reference), _gradient_error(changed, reference)]
+
+
+def fall_error(changed: Learning, reference: Learning) -> CaseError:
+    """How far the loss ends from the reference, as a share of how far that has fallen: what a lossy lever is held to."""
+    label = f"fall of the loss in {TRAINING_STEPS} steps"
+    quarter = max(len(reference.losses) // 4, 1)
+    first, last = (sum(part) / quarter for part in (reference.losses[:quarter], reference.losses[-quarter:]))
+    off = abs(sum(changed.losses[-quarter:]) / quarter - last)
+    if not last < first:
+        return CaseError(
+            label=label, mismatch="the loss does not fall in the script as it is, so that nothing can be told"
+        )
+    return CaseError(label=label, max_abs=off, max_rel=off / (first - last))
 
 
 def _losses_error(changed: Learning, reference: Learning) -> CaseError:

@@ -10,7 +10,7 @@ import contextlib
 import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -18,10 +18,6 @@ from torch.utils.checkpoint import checkpoint
 
 from pyrometer.errors import InputError
 from pyrometer.workload.changes.policies import Policy, selective_contexts
-
-if TYPE_CHECKING:
-    from typing import Self
-
 
 _LAID_OVER = ("forward", "__getstate__")
 

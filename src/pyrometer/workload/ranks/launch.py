@@ -163,3 +163,14 @@ def _ended(end: RankEnd | None, job: Ended) -> Ended:
     if end is None:
         return Ended(NO_EXIT, job.wall_s, job.interrupted, job.timed_out)
     return Ended(end.exit_code, end.wall_s, end.interrupted, job.timed_out)
+
+
+def first_error(stderr: str) -> str:
+    """What torchrun's output says went wrong: the last line that is an error's, of the first rank that said one."""
+    lines = [line.partition("]: ")[2] or line for line in stderr.splitlines()]
+    errors = [
+        line
+        for line in lines
+        if "Error" in line.split(":")[0] and not line.startswith((" ", "torch.distributed"))
+    ]
+    return errors[0] if errors else "a process ended without a word"

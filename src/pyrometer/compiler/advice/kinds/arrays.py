@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import bracketed
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
@@ -28,22 +28,19 @@ SPECIAL = {
 }
 """Functions of scipy.special and their names in torch.special."""
 
-WORDS = Advice(
-    slug="compute-it-with-torch",
-    title="compute it with torch",
+WORDS = titled(
+    "compute it with torch",
     why="torch traces most of NumPy as torch operators, but not this. Write it with torch's own functions; or wrap it with "
     "torch.library.custom_op and register_fake, so that it becomes one node of the graph.",
     fix_class="tolerance",
 )
-ABOUT = Advice(
-    slug="use-torch-special",
-    title="use torch.special",
+ABOUT = titled(
+    "use torch.special",
     why="torch has the function, and keeps it in the graph; on floating-point tensors it gives the same.",
     fix_class="tolerance",
 )
-SETTING = Advice(
-    slug="trace-numpy",
-    title="trace NumPy",
+SETTING = titled(
+    "trace NumPy",
     why="Tracing NumPy as torch operators is switched off here.",
     rewrite="torch._dynamo.config.trace_numpy = True",
     fix_class="tolerance",

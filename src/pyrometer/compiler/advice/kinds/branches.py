@@ -6,7 +6,7 @@ import ast
 
 import msgspec
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.choice import Choice, decide, name_and_value
 from pyrometer.compiler.advice.expressions import bracketed, kept_as_tensor, shows_tensor, truth
 from pyrometer.compiler.advice.flow import Flow
@@ -16,31 +16,27 @@ from pyrometer.compiler.advice.site import Site
 TESTS = frozenset({"gb0170", "gb0035"})
 """Ids that say that the test itself is a tensor."""
 
-WORDS = Advice(
-    slug="decide-in-the-graph",
-    title="decide in the graph",
+WORDS = titled(
+    "decide in the graph",
     why="The test needs a tensor's value, so the graph ends there. Where both sides give tensors of one shape and dtype, "
     "`torch.where(condition, a, b)` or `torch.cond(condition, f, g, operands)` decides within the graph; a decision that "
     "does not change from call to call belongs in a Python argument or attribute.",
     fix_class="tolerance",
 )
-WHERE = Advice(
-    slug="select-with-torch-where",
-    title="select with torch.where",
+WHERE = titled(
+    "select with torch.where",
     why="The test needs a tensor's value, so the graph ends there. Both sides are elementwise and of one shape: torch.where "
     "computes both and selects in the graph.",
     fix_class="exact",
 )
-COND = Advice(
-    slug="branch-with-torch-cond",
-    title="branch with torch.cond",
+COND = titled(
+    "branch with torch.cond",
     why="The test needs a tensor's value, so the graph ends there. Both sides are elementwise over one tensor, so "
     "that shape and dtype agree: torch.cond keeps both branches in the graph and runs the chosen one.",
     fix_class="exact",
 )
-ASSERT = Advice(
-    slug="assert-on-the-tensor-itself",
-    title="assert on the tensor itself",
+ASSERT = titled(
+    "assert on the tensor itself",
     why="An assertion on a boolean tensor with a constant text is part of the graph. Where it fails it raises RuntimeError in "
     "compiled code, AssertionError elsewhere.",
     fix_class="semantic",
@@ -89,11 +85,9 @@ def decided(site: Site, statement: ast.If, condition: str) -> list[Advice]:
     if returned is not None:
         one, other, last = returned
         value = decide(site, condition, one, other)
-        return (
-            []
-            if value is None
-            else site.replaced(statement, f"return {value.text}", _about(site, value), last)
-        )
+        if value is None:
+            return []
+        return site.replaced(statement, f"return {value.text}", _about(site, value), last)
     pairs = _assigned(site, statement)
     values = [decide(site, condition, one, other) for _, one, other in pairs]
     known = [value for value in values if value is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
 
@@ -19,17 +19,15 @@ WATCHING = frozenset(
 )
 """Contexts that watch and change no result."""
 
-WORDS = Advice(
-    slug="enter-it-outside",
-    title="enter it outside",
+WORDS = titled(
+    "enter it outside",
     why="torch cannot enter this context manager while tracing. Hold it around the call of the compiled function: locks, files "
     "and timers belong to the caller. Contexts of torch for gradients, autocast and devices may stay.",
     fix_class="exact",
 )
 
-ABOUT = Advice(
-    slug="do-not-watch-from-inside",
-    title="do not watch from inside",
+ABOUT = titled(
+    "do not watch from inside",
     why="This context only watches. Hold it around the call of the compiled function while you look for something.",
     fix_class="exact",
 )

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import FUNCTIONS, Site
 
-CLASS = Advice(
-    slug="define-the-class-outside",
-    title="define the class outside",
+CLASS = titled(
+    "define the class outside",
     why="A class statement runs code that torch does not trace. Define the class once, outside of the function.",
     fix_class="exact",
 )
-MODULE = Advice(
-    slug="make-modules-and-parameters-once",
-    title="make modules and parameters once",
+MODULE = titled(
+    "make modules and parameters once",
     why="A parameter made inside the function would be a new one in every call. Make the module in `__init__`.",
     fix_class="exact",
 )
-COPY = Advice(
-    slug="clone-the-tensor",
-    title="clone the tensor",
+COPY = titled(
+    "clone the tensor",
     why="torch does not trace copy.deepcopy. `x.detach().clone()` copies the tensor in the graph.",
     fix_class="semantic",
 )

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
 
 ASKED = frozenset({"torch._dynamo.graph_break", "torch._dynamo.skip_frame", "torch._dynamo.step_unsupported"})
 DISABLES = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 
-ASKED_FOR = Advice(
-    slug="remove-the-call",
-    title="remove the call",
+ASKED_FOR = titled(
+    "remove the call",
     why="Somebody asked for this break, perhaps while looking for an error.",
     fix_class="exact",
 )
-OF_TORCH = Advice(
-    slug="keep-the-call-out-of-compiled-code-or-leave-it",
-    title="keep the call out of compiled code, or leave it",
+OF_TORCH = titled(
+    "keep the call out of compiled code, or leave it",
     why="torch's own code ends the graph here on purpose: there is no call to remove. Where the break costs time, make the call "
     "outside of the compiled function.",
     fix_class="exact",
 )
-DISABLED = Advice(
-    slug="let-the-function-be-compiled",
-    title="let the function be compiled",
+DISABLED = titled(
+    "let the function be compiled",
     why="It stands under torch.compiler.disable and runs eagerly, which ends the graph before it. Whoever put it there may have "
     "had a reason: compare results without it.",
     fix_class="tolerance",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import REDUCTIONS, has_effects
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
@@ -67,9 +67,8 @@ TYPES = re.compile(r"argument types \[(.*?)\]")
 HELD = frozenset({"'str'", "'Tensor'", "'int'", "'float'", "'bool'", ""})
 """Types of arguments with which torch can put a call off."""
 
-GUARDED = Advice(
-    slug="not-in-compiled-code",
-    title="not in compiled code",
+GUARDED = titled(
+    "not in compiled code",
     why="The call changes no result but ends the graph. Behind this test it happens in eager runs, and is left out of compiled code.",
     fix_class="exact",
 )
@@ -106,9 +105,8 @@ def _guarded(site: Site, call: ast.Call) -> list[Advice]:
 def _settings(site: Site, name: str, level: str) -> list[Advice]:
     if name in REORDERABLE and _can_wait(site.found.explanation, site.found.id):
         return [
-            Advice(
-                slug="put-it-off-until-the-graph-has-run",
-                title="put it off until the graph has run",
+            titled(
+                "put it off until the graph has run",
                 why="With this setting the call is taken out of the graph and made after it, with the same values.",
                 rewrite=f"torch._dynamo.config.reorderable_logging_functions.add({name})",
                 fix_class="exact",
@@ -118,9 +116,8 @@ def _settings(site: Site, name: str, level: str) -> list[Advice]:
         return []
     function = name if name.startswith("logging.") else f"logging.Logger.{level}"
     return [
-        Advice(
-            slug="drop-it-from-compiled-code",
-            title="drop it from compiled code",
+        titled(
+            "drop it from compiled code",
             why="With this setting compiled code leaves the call out.",
             rewrite=f"torch._dynamo.config.ignore_logging_functions.add({function})",
             fix_class="exact",

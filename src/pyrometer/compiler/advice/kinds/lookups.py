@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import is_number
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
 
-WORDS = Advice(
-    slug="make-the-table-a-tensor",
-    title="make the table a tensor",
+WORDS = titled(
+    "make the table a tensor",
     why="Which entry is taken depends on a tensor's value. Keep numbers in a tensor and index that; of modules run all and select "
     "with torch.where, or branch with torch.cond.",
     fix_class="tolerance",
 )
 
-ABOUT = Advice(
-    slug="make-the-table-a-tensor",
-    title="make the table a tensor",
+ABOUT = titled(
+    "make the table a tensor",
     why="The number is only used in arithmetic with tensors. Picked out of a tensor it stays in the graph.",
     fix_class="tolerance",
 )
@@ -70,11 +68,9 @@ def _listed(node: ast.AST) -> str | None:
         case _:
             return None
     kinds = {type(ast.literal_eval(value)) for value in values if is_number(value)}
-    return (
-        f"[{', '.join(map(ast.unparse, values))}]"
-        if all(map(is_number, values)) and len(kinds) == 1
-        else None
-    )
+    if all(map(is_number, values)) and len(kinds) == 1:
+        return f"[{', '.join(map(ast.unparse, values))}]"
+    return None
 
 
 def _is_changed(site: Site, table: ast.Name) -> bool:

@@ -6,45 +6,40 @@ import ast
 
 import torch
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.choice import name_and_value
 from pyrometer.compiler.advice.expressions import truth
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
 
-LENGTH = Advice(
-    slug="give-the-length-as-a-python-integer",
-    title="give the length as a Python integer",
+LENGTH = titled(
+    "give the length as a Python integer",
     why="The loop runs as often as a tensor's value says, and the graph cannot know how often that is. Convert the value "
     "before the compiled function is called (one graph per length), or run a fixed number of rounds and keep the old value with "
     "`torch.where` once the length is reached.",
     fix_class="exact",
 )
-UNTIL = Advice(
-    slug="bound-the-loop",
-    title="bound the loop",
+UNTIL = titled(
+    "bound the loop",
     why="The loop ends when a tensor says so, and the graph ends there in every round. Use `torch.while_loop`, or run a fixed "
     "number of rounds and keep the old value with `torch.where` once the condition fails; or compile only the loop's body.",
     fix_class="tolerance",
 )
-ABOUT = Advice(
-    slug="loop-with-torch-while-loop",
-    title="loop with torch.while_loop",
+ABOUT = titled(
+    "loop with torch.while_loop",
     why="The loop ends when a tensor says so, and the graph ends there in every round. torch.while_loop (a prototype) keeps "
     "it in the graph; shapes and dtypes must stay the same from round to round, otherwise it refuses with an error.",
     fix_class="tolerance",
 )
-IN_LOOP = Advice(
-    slug="move-it-out-of-the-loop",
-    title="move it out of the loop",
+IN_LOOP = titled(
+    "move it out of the loop",
     why="torch gives up a whole function that breaks inside a loop. Do for all rounds at once what breaks, before or after the "
     "loop; or put the loop's body into a function of its own and compile that one.",
     fix_class="exact",
 )
-GUARDED = Advice(
-    slug="move-it-out-of-the-try-or-with-block",
-    title="move it out of the try or with block",
+GUARDED = titled(
+    "move it out of the try or with block",
     why="torch cannot end a graph inside such a block, and gives up the whole function. Put what breaks before or behind the "
     "block, or compile a function that holds only the rest.",
     fix_class="exact",

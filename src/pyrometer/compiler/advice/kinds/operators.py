@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import elementwise
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import FUNCTIONS, Site
 
-WORDS = Advice(
-    slug="register-a-fake-kernel",
-    title="register a fake kernel",
+WORDS = titled(
+    "register a fake kernel",
     why="The operator does not say what its result looks like, so it cannot stand in a graph. Register a function that returns an empty "
     'tensor of the right shape, dtype and device: `@torch.library.register_fake("space::name")` above '
     "`def _(x): return torch.empty_like(x)`; better still, define the operator with torch.library.custom_op.",
     fix_class="exact",
 )
 
-ABOUT = Advice(
-    slug="register-the-implementation-as-the-fake-kernel",
-    title="register the implementation as the fake kernel",
+ABOUT = titled(
+    "register the implementation as the fake kernel",
     why="The operator does not say what its result looks like. Its implementation is made of torch's functions alone, and tells that "
     "by running on fake tensors.",
     fix_class="exact",

@@ -6,7 +6,7 @@ import ast
 
 import msgspec
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.kinds.diagnostics import SILENT
 from pyrometer.compiler.advice.registry import advises
@@ -17,29 +17,25 @@ CLOCKS = frozenset(
     for name in ("time", "perf_counter", "monotonic", "process_time")
     for suffix in ("", "_ns")
 )
-CLOCK = Advice(
-    slug="measure-outside",
-    title="measure outside",
+CLOCK = titled(
+    "measure outside",
     why="A clock read inside is read while tracing stops, and ends the graph. Time the call of the compiled function instead; on "
     "a device, the work is not done yet when the clock is read here.",
     fix_class="exact",
 )
-UNREAD = Advice(
-    slug="read-the-clock-only-where-nothing-is-compiled",
-    title="read the clock only where nothing is compiled",
+UNREAD = titled(
+    "read the clock only where nothing is compiled",
     why="The reading is only told to people, and ends the graph. Time the call of the compiled function instead.",
     fix_class="exact",
 )
-OUTSIDE = Advice(
-    slug="move-it-out-of-the-compiled-function",
-    title="move it out of the compiled function",
+OUTSIDE = titled(
+    "move it out of the compiled function",
     why="torch cannot trace {what}. Call it before or after the compiled function and hand its result in as an argument; what "
     "does not change from call to call can be computed once, when the module is made.",
     fix_class="exact",
 )
-OPAQUE = Advice(
-    slug="make-it-an-operator-or-leave-it-out-on-purpose",
-    title="make it an operator, or leave it out on purpose",
+OPAQUE = titled(
+    "make it an operator, or leave it out on purpose",
     why="torch cannot look into {what}. If it computes on tensors, wrap it with torch.library.custom_op and register_fake, or, if all "
     "it does is call torch, mark it with torch.compiler.allow_in_graph. Otherwise put it under torch.compiler.disable at a place "
     "where a break costs little: at the start or end of the function.",
@@ -110,11 +106,9 @@ def call_that_is_not_traced(site: Site) -> list[Advice]:
         if name in BUILTINS or name.startswith(SYSTEM):
             return [_about(OUTSIDE, name)]
     said = site.found.id in {"gb0007", "gb0008", "gb0009", "gb0177"}
-    return (
-        [_about(OPAQUE, names[0] if names else "this function")]
-        if said and not _has_own_kind(site, names)
-        else []
-    )
+    if said and not _has_own_kind(site, names):
+        return [_about(OPAQUE, names[0] if names else "this function")]
+    return []
 
 
 def _about(words: Advice, what: str) -> Advice:

@@ -6,7 +6,7 @@ import ast
 
 import msgspec
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import bracketed, is_number
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.kinds.branches import decided
@@ -18,23 +18,20 @@ UNIFORM = frozenset(
 )
 NORMAL = frozenset({"random.gauss", "random.normalvariate", "numpy.random.normal"})
 BETWEEN = frozenset({"random.uniform", "numpy.random.uniform"})
-WORDS = Advice(
-    slug="draw-with-torch",
-    title="draw with torch",
+WORDS = titled(
+    "draw with torch",
     why="Draws from Python or NumPy are made outside the graph. Draw with torch (torch.rand, torch.randn, torch.randint, "
     "torch.randperm), whose state compiled code keeps, or draw before the compiled function is called and hand the value in. "
     "The stream of numbers is another one.",
     fix_class="semantic",
 )
-SEED = Advice(
-    slug="seed-outside",
-    title="seed outside",
+SEED = titled(
+    "seed outside",
     why="Seeding changes the state of a generator, which no graph does. Seed before the compiled function is called.",
     fix_class="exact",
 )
-ABOUT = Advice(
-    slug="draw-with-torch",
-    title="draw with torch",
+ABOUT = titled(
+    "draw with torch",
     why="The number is drawn outside the graph. Drawn with torch it stays in: a tensor of one element, which does in the "
     "arithmetic that follows. The stream of numbers is another one, and follows torch.manual_seed.",
     fix_class="semantic",
@@ -49,11 +46,9 @@ def random_number(site: Site) -> list[Advice]:
     if statement is None or not draws or site.found.id == "gb0297":
         return []
     if isinstance(statement, ast.If):
-        return (
-            [*_chance(site, statement), WORDS]
-            if any(draw in ast.walk(statement.test) for draw in draws)
-            else []
-        )
+        if any(draw in ast.walk(statement.test) for draw in draws):
+            return [*_chance(site, statement), WORDS]
+        return []
     flow = Flow(site)
     texts = [(draw, _draw(site, draw)) for draw in draws]
     if all(text for _, text in texts) and all(flow.absorbed(draw) for draw in draws):
@@ -67,11 +62,9 @@ def seeding(site: Site) -> list[Advice]:
     names = {site.full_name(call.func) for call in site.calls} | {
         call.func.attr for call in site.calls if isinstance(call.func, ast.Attribute)
     }
-    return (
-        [SEED]
-        if names & {"torch.manual_seed", "manual_seed", "torch.Generator", "random.seed", "numpy.random.seed"}
-        else []
-    )
+    if names & {"torch.manual_seed", "manual_seed", "torch.Generator", "random.seed", "numpy.random.seed"}:
+        return [SEED]
+    return []
 
 
 def _is_draw(site: Site, call: ast.Call) -> bool:

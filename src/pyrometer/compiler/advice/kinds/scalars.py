@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import bracketed, is_number, is_reduction
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
@@ -14,32 +14,28 @@ from pyrometer.compiler.advice.site import Site
 DTYPES = {"int": ".long()", "float": ".double()"}
 """What brings a tensor to what the conversion would give; `.long()` cuts towards zero, as `int` does."""
 
-SETTING = Advice(
-    slug="let-numbers-into-the-graph",
-    title="let numbers into the graph",
+SETTING = titled(
+    "let numbers into the graph",
     why="With this setting `.item()` becomes part of the graph, for any value: all that becomes of the number here is arithmetic "
     "with tensors, an index of a tensor, or a result.",
     rewrite="torch._dynamo.config.capture_scalar_outputs = True",
     fix_class="exact",
 )
-LIST = Advice(
-    slug="keep-the-list-as-a-tensor",
-    title="keep the list as a tensor",
+LIST = titled(
+    "keep the list as a tensor",
     why="Every element becomes a Python number, which needs the tensor's values. Index the tensor, or iterate over "
     "`x.unbind()`, which gives tensors of one element.",
     fix_class="tolerance",
 )
 
-KEPT = Advice(
-    slug="keep-it-as-a-tensor",
-    title="keep it as a tensor",
+KEPT = titled(
+    "keep it as a tensor",
     why="The number is only used in arithmetic with tensors, and a tensor of one element does there as well. Detached, as a number "
     "would be; arithmetic among such numbers now rounds as tensors do.",
     fix_class="tolerance",
 )
-UNBOUND = Advice(
-    slug="iterate-over-the-tensor",
-    title="iterate over the tensor",
+UNBOUND = titled(
+    "iterate over the tensor",
     why="The elements are only used in arithmetic with tensors, and tensors of one element do there as well.",
     fix_class="tolerance",
 )

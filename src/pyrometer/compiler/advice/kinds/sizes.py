@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.expressions import elementwise, operation
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
 
-SETTING = Advice(
-    slug="let-open-sizes-into-the-graph",
-    title="let open sizes into the graph",
+SETTING = titled(
+    "let open sizes into the graph",
     why="With this setting the size becomes a symbol, and the graph goes on.",
     rewrite="torch._dynamo.config.capture_dynamic_output_shape_ops = True",
     fix_class="exact",
 )
-WORDS = Advice(
-    slug="keep-the-full-size",
-    title="keep the full size",
+WORDS = titled(
+    "keep the full size",
     why="The size of the result depends on values. Keep the full size and a mask: `torch.where(mask, x, neutral)` before a "
     "reduction, or `torch.nonzero_static(mask, size=n)` with a size that is always enough.",
     fix_class="tolerance",
 )
-ABOUT = Advice(
-    slug="reduce-the-full-tensor-behind-a-mask",
-    title="reduce the full tensor behind a mask",
+ABOUT = titled(
+    "reduce the full tensor behind a mask",
     why="The masked tensor is only reduced: elements outside the mask count as zero instead, and the size stays. The sum may round "
     "differently.",
     fix_class="tolerance",

@@ -30,7 +30,7 @@ def checkpointing(case: Case) -> Iterator[Advice]:
     )
     if saving is None:
         return
-    size = f"{_mib(saving.peak_bytes)}MiB" if saving.peak_bytes is not None else "SIZE"
+    size = f"{max(math.ceil(saving.peak_bytes / 2**20), 1)}MiB" if saving.peak_bytes is not None else "SIZE"
     yield Advice(
         slug="activation-checkpointing",
         fix_class="tolerance",
@@ -66,10 +66,6 @@ def _recomputes(case: Case) -> bool:
     return case.observed is not None and any(
         allocation.recomputed for allocation in case.observed.log.allocations
     )
-
-
-def _mib(nbytes: Bytes) -> int:
-    return max(math.ceil(nbytes / 2**20), 1)
 
 
 def _down_to(peak: Bytes | None) -> str:

@@ -143,10 +143,6 @@ def _expandable_impossible(device: RecordedDevice) -> bool:
     return device.settings.expandable_segments or device.settings.backend != "native"
 
 
-def _limits_without_effect(device: RecordedDevice) -> bool:
-    return _expandable_impossible(device) or device.settings.max_split_bytes is not None
-
-
 def _rounding_veto(device: RecordedDevice) -> bool:
     return bool(any(device.settings.roundup_power2_divisions)) or device.settings.backend != "native"
 
@@ -230,7 +226,7 @@ LEVERS = (
         title="Where expandable segments cannot be used: keep large blocks whole",
         effect="requests above the limit get segments of their own, so that some are made more often",
         why=fragmented,
-        veto=_limits_without_effect,
+        veto=lambda device: _expandable_impossible(device) or device.settings.max_split_bytes is not None,
         trials=lambda e: [_setting(e, f"max_split_size_mb:{size}") for size in reversed(_MAX_SPLITS)],
         worth=_saved,
         claim=_claim,

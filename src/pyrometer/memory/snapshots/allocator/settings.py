@@ -60,11 +60,9 @@ def _flag(value: str) -> Problem:
 
 def _at_least(low: int) -> _Check:
     def check(value: str) -> Problem:
-        return (
-            None
-            if value.isdigit() and int(value) >= low
-            else f"{value!r} must be a whole number from {low} on"
-        )
+        if value.isdigit() and int(value) >= low:
+            return None
+        return f"{value!r} must be a whole number from {low} on"
 
     return check
 
@@ -76,11 +74,9 @@ def _between(low: float, high: float, *, open_ends: bool) -> _Check:
         except ValueError:
             return f"{value!r} is not a number"
         fits = low < number < high if open_ends else low < number <= high
-        return (
-            None
-            if fits
-            else f"{value!r} must lie above {low:g} and {'below' if open_ends else 'not above'} {high:g}"
-        )
+        if fits:
+            return None
+        return f"{value!r} must lie above {low:g} and {'below' if open_ends else 'not above'} {high:g}"
 
     return check
 
@@ -100,11 +96,9 @@ def _is_power_of_two(number: int) -> bool:
 
 
 def _backend(value: str) -> Problem:
-    return (
-        None
-        if value in {"native", "cudaMallocAsync", "hipMallocAsync"}
-        else f"{value!r} must be native or cudaMallocAsync"
-    )
+    if value in {"native", "cudaMallocAsync", "hipMallocAsync"}:
+        return None
+    return f"{value!r} must be native or cudaMallocAsync"
 
 
 KEYS: dict[str, _Check] = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from pyrometer.errors import InputError
+from pyrometer.garbage import uncollected
 from pyrometer.memory.snapshots.reading.columns import Collector
 from pyrometer.memory.snapshots.reading.scan import Kind, Scan
 from pyrometer.memory.snapshots.reading.source import Reader, Source
@@ -52,7 +52,7 @@ def load(source: Source, scan: Scan, make: Callable[[Kind], Collector]) -> Loade
         return made
 
     token = secrets.token_hex(16)
-    with closing(source.open()) as reader, _without_collection():
+    with closing(source.open()) as reader, uncollected():
         stream = _Edited(reader, _edits(scan, token), scan)
         try:
             root = _PlainUnpickler(stream, token, collector).load()
@@ -63,18 +63,6 @@ def load(source: Source, scan: Scan, make: Callable[[Kind], Collector]) -> Loade
             raise InputError(f"{source.path}: not a memory snapshot, or damaged: {text}") from error
     loaded.root = root if scan.complete else None
     return loaded
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Millions of dictionaries in a row would have the garbage collector look at them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _PlainUnpickler(pickle.Unpickler):

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import COMPILERS, needs_compiled, needs_words
-from pyrometer.rules.audit.item import Item
+from pyrometer.rules.audit.item import Item, proof_of, source_read
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
-
-
-def _graphs(case: Case) -> dict[str, Value] | None:
-    compiled = case.compiled
-    return {"graphs": compiled.graphs, "breaks": len(compiled.breaks)} if compiled is not None else None
-
-
-def _recompiles(case: Case) -> dict[str, Value] | None:
-    compiled = case.compiled
-    return {"recompilations": len(compiled.recompiles)} if compiled is not None else None
 
 
 def _repaid(case: Case) -> dict[str, Value] | None:
@@ -29,17 +19,13 @@ def _same(case: Case) -> dict[str, Value] | None:
     return {"largest_error": error.max_abs} if error is not None else None
 
 
-def _source(case: Case) -> dict[str, Value] | None:
-    return {"files_read": len(case.modules)} if case.modules else None
-
-
 COMPILATION = (
     Item(
         code="A501",
         title="What is compiled is one graph",
         rules=("PYR401", "PYR412"),
         family="compilation",
-        proof=_graphs,
+        proof=proof_of("compiled", graphs=lambda it: it.graphs, breaks=lambda it: len(it.breaks)),
         applies=needs_compiled,
         needed="what torch.compile did",
     ),
@@ -47,7 +33,7 @@ COMPILATION = (
         code="A502",
         title="Nothing is compiled again once warm",
         rules=("PYR402", "PYR403", "PYR404", "PYR407", "PYR413"),
-        proof=_recompiles,
+        proof=proof_of("compiled", recompilations=lambda compiled: len(compiled.recompiles)),
         applies=needs_compiled,
         needed="what torch.compile did",
     ),
@@ -63,7 +49,7 @@ COMPILATION = (
         code="A504",
         title="No debugging aid of the compiler is left on",
         rules=("PYR408", "PYR415"),
-        proof=_source,
+        proof=source_read,
         applies=needs_words(COMPILERS, "the program neither compiles nor sets an aid of debugging"),
         needed="the program's source",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_convolutions, needs_device
-from pyrometer.rules.audit.item import Item
+from pyrometer.rules.audit.item import Item, proof_of
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
@@ -20,15 +20,6 @@ def _operators(case: Case) -> dict[str, Value] | None:
     if device is not None:
         return {"launches_per_step": device.launches_per_step, "waiting_share": device.waiting_share}
     return {"operators_per_step": host.ops_per_step, "short_share": host.short_share}
-
-
-def _synchronised(case: Case) -> dict[str, Value] | None:
-    trace = case.trace
-    return {"waiting_calls": trace.synchronisation.num_calls} if trace is not None else None
-
-
-def _hosted(case: Case) -> dict[str, Value] | None:
-    return {"steps_watched": case.host.steps} if case.host is not None else None
 
 
 def _roofs(case: Case) -> dict[str, Value] | None:
@@ -73,7 +64,7 @@ COMPUTE = (
         code="A302",
         title="The host does not wait for the device within a step",
         rules=("PYR101", "PYR102", "PYR103", "PYR104", "PYR105", "PYR106", "PYR107", "PYR108"),
-        proof=_synchronised,
+        proof=proof_of("trace", waiting_calls=lambda trace: trace.synchronisation.num_calls),
         needed="a trace",
     ),
     Item(
@@ -133,7 +124,7 @@ COMPUTE = (
         code="A310",
         title="The step is computing, and not Python, files or what it computed before",
         family="host",
-        proof=_hosted,
+        proof=proof_of("host", steps_watched=lambda host: host.steps),
         needed="where the host's time goes",
     ),
 )

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_device, needs_loader
-from pyrometer.rules.audit.item import Item
+from pyrometer.rules.audit.item import Item, proof_of
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
-
-
-def _share(case: Case) -> dict[str, Value] | None:
-    return {"data_share": case.loading.data_share} if case.loading is not None else None
 
 
 def _workers(case: Case) -> dict[str, Value] | None:
@@ -40,20 +36,12 @@ def _unpadded(case: Case) -> str | None:
     return None
 
 
-def _copies(case: Case) -> dict[str, Value] | None:
-    return {"copies": case.trace.copies.num_copies} if case.trace is not None else None
-
-
-def _no_loader_or_device(case: Case) -> str | None:
-    return needs_device(case) or needs_loader(case)
-
-
 DATA = (
     Item(
         code="A401",
         title="The step does not wait for its data",
         rules=("PYR301",),
-        proof=_share,
+        proof=proof_of("loading", data_share=lambda loading: loading.data_share),
         applies=needs_loader,
         needed="the loader of a training",
     ),
@@ -69,8 +57,8 @@ DATA = (
         code="A403",
         title="Batches reach the device from pinned memory, beside the computing",
         rules=("PYR112", "PYR113", "PYR114", "PYR115", "PYR117", "PYR119", "PYR304"),
-        proof=_copies,
-        applies=_no_loader_or_device,
+        proof=proof_of("trace", copies=lambda trace: trace.copies.num_copies),
+        applies=lambda case: needs_device(case) or needs_loader(case),
         needed="a trace of an accelerator",
     ),
     Item(

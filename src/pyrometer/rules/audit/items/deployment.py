@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from pyrometer.rules.audit.applicable import needs_inference, needs_service
-from pyrometer.rules.audit.item import Failure, Item
+from pyrometer.rules.audit.item import Failure, Fault, Item, Proof
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
@@ -29,46 +29,26 @@ def _imports(case: Case, names: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def _metrics(case: Case) -> dict[str, Value] | None:
-    return _proved(case, METRICS)
+def _imports_some(names: tuple[str, ...]) -> Proof:
+    def prove(case: Case) -> dict[str, Value] | None:
+        imports = _imports(case, names)
+        return {"imports": imports} if imports else None
+
+    return prove
 
 
-def _no_metrics(case: Case) -> Failure | None:
-    return _lacking(
-        case, METRICS, "exports no metrics", "count requests, latency and errors with prometheus_client"
-    )
+def _imports_none(names: tuple[str, ...], what: str, advice: str) -> Fault:
+    def look(case: Case) -> Failure | None:
+        if not case.modules or _imports(case, names):
+            return None
+        looked_for: list[str] = list(names)
+        return Failure(
+            reason=f"the service {what}: it imports none of {', '.join(names)}",
+            evidence={"files_read": len(case.modules), "looked_for": looked_for},
+            advice=advice,
+        )
 
-
-def _structured(case: Case) -> dict[str, Value] | None:
-    return _proved(case, LOGS)
-
-
-def _no_structure(case: Case) -> Failure | None:
-    return _lacking(case, LOGS, "writes no structured logs", "log one JSON object per request with structlog")
-
-
-def _alerts(case: Case) -> dict[str, Value] | None:
-    return _proved(case, ALERTS)
-
-
-def _versions(case: Case) -> dict[str, Value] | None:
-    return _proved(case, VERSIONS)
-
-
-def _proved(case: Case, names: tuple[str, ...]) -> dict[str, Value] | None:
-    imports = _imports(case, names)
-    return {"imports": imports} if imports else None
-
-
-def _lacking(case: Case, names: tuple[str, ...], what: str, advice: str) -> Failure | None:
-    if not case.modules or _imports(case, names):
-        return None
-    looked_for: list[str] = list(names)
-    return Failure(
-        reason=f"the service {what}: it imports none of {', '.join(names)}",
-        evidence={"files_read": len(case.modules), "looked_for": looked_for},
-        advice=advice,
-    )
+    return look
 
 
 def _degrades(case: Case) -> dict[str, Value] | None:
@@ -131,15 +111,17 @@ DEPLOYMENT = (
     Item(
         code="A803",
         title="The service exports metrics",
-        fault=_no_metrics,
-        proof=_metrics,
+        fault=_imports_none(
+            METRICS, "exports no metrics", "count requests, latency and errors with prometheus_client"
+        ),
+        proof=_imports_some(METRICS),
         applies=needs_service,
         needed="the program's source",
     ),
     Item(
         code="A804",
         title="Someone is alerted",
-        proof=_alerts,
+        proof=_imports_some(ALERTS),
         applies=needs_service,
         needed="alert rules, which live outside of the source; alert on latency, errors and memory growth",
     ),
@@ -154,15 +136,17 @@ DEPLOYMENT = (
         code="A806",
         title="Logs are structured, and not written for every request in the hot path",
         rules=("PYR006",),
-        fault=_no_structure,
-        proof=_structured,
+        fault=_imports_none(
+            LOGS, "writes no structured logs", "log one JSON object per request with structlog"
+        ),
+        proof=_imports_some(LOGS),
         applies=needs_service,
         needed="the program's source",
     ),
     Item(
         code="A807",
         title="An earlier version can be brought back",
-        proof=_versions,
+        proof=_imports_some(VERSIONS),
         applies=needs_service,
         needed="a registry of model versions; keep the last two where the service can load them",
     ),

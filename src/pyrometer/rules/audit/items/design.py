@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.audit.applicable import needs_training
-from pyrometer.rules.audit.item import Failure, Item
+from pyrometer.rules.audit.item import Failure, Item, proof_of
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
@@ -114,8 +114,7 @@ def _initialisation_proof(case: Case) -> dict[str, Value] | None:
     return {"layers_with_varied_weights": len(looks)} if looks else None
 
 
-def _numbers(case: Case) -> dict[str, Value] | None:
-    return {"steps_watched": case.numerics.num_steps} if case.numerics is not None else None
+_NUMBERS = proof_of("numerics", steps_watched=lambda numerics: numerics.num_steps)
 
 
 DESIGN = (
@@ -156,14 +155,14 @@ DESIGN = (
         title="Outputs and gradients stay finite",
         rules=("PYR701", "PYR702"),
         family="numerics",
-        proof=_numbers,
+        proof=_NUMBERS,
         needed="a few steps under observation of their numbers",
     ),
     Item(
         code="A106",
         title="Gradients neither vanish nor explode",
         rules=("PYR703", "PYR704", "PYR705"),
-        proof=_numbers,
+        proof=_NUMBERS,
         applies=needs_training,
         needed="a few training steps under observation of their numbers",
     ),
@@ -171,7 +170,7 @@ DESIGN = (
         code="A107",
         title="Norms, softmax and losses are computed in full precision",
         rules=("PYR706", "PYR707", "PYR710"),
-        proof=_numbers,
+        proof=_NUMBERS,
         needed="a few steps under observation of their numbers",
     ),
 )

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_ranks
-from pyrometer.rules.audit.item import Item
+from pyrometer.rules.audit.item import Item, proof_of
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
-
-
-def _ranks(case: Case) -> dict[str, Value] | None:
-    return {"ranks": len(case.job.ranks)} if case.job is not None else None
 
 
 def _wrappers(case: Case) -> dict[str, Value] | None:
@@ -17,13 +13,15 @@ def _wrappers(case: Case) -> dict[str, Value] | None:
     return {"wrappers": [wrapper.type_name for wrapper in wrappers]} if wrappers else None
 
 
+_RANKS = proof_of("job", ranks=lambda job: len(job.ranks))
+
 DISTRIBUTED = (
     Item(
         code="A701",
         title="Communication hides behind computing",
         rules=("PYR601", "PYR610"),
         family="distributed",
-        proof=_ranks,
+        proof=_RANKS,
         applies=needs_ranks,
         needed="traces of all ranks",
     ),
@@ -47,7 +45,7 @@ DISTRIBUTED = (
         code="A704",
         title="Ranks are balanced",
         rules=("PYR607", "PYR608", "PYR609"),
-        proof=_ranks,
+        proof=_RANKS,
         applies=needs_ranks,
         needed="traces of all ranks",
     ),

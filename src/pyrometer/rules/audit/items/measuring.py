@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import PROFILERS, TIMERS, needs_words
-from pyrometer.rules.audit.item import Item
-from pyrometer.rules.case import Case
-from pyrometer.rules.finding import Value
-
-
-def _source(case: Case) -> dict[str, Value] | None:
-    return {"files_read": len(case.modules)} if case.modules else None
-
+from pyrometer.rules.audit.item import Item, source_read
 
 MEASURING = (
     Item(
@@ -18,7 +11,7 @@ MEASURING = (
         title="The program's own timings wait for the device, leave out warm-up, and are repeated",
         rules=("PYR001", "PYR002", "PYR003", "PYR012", "PYR015"),
         family="measuring",
-        proof=_source,
+        proof=source_read,
         applies=needs_words(TIMERS, "the program takes no times"),
         needed="the program's source",
     ),
@@ -26,7 +19,7 @@ MEASURING = (
         code="A604",
         title="The profiler has a schedule, and is off while times are taken",
         rules=("PYR004", "PYR005", "PYR009", "PYR013"),
-        proof=_source,
+        proof=source_read,
         applies=needs_words(PROFILERS, "the program runs no profiler"),
         needed="the program's source",
     ),

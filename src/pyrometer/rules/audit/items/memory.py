@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_device, needs_inference, needs_training
-from pyrometer.rules.audit.item import Item
+from pyrometer.rules.audit.item import Item, proof_of, source_read
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
@@ -11,11 +11,6 @@ NO_GRADIENTS = ("torch.inference_mode", "torch.no_grad", "torch.set_grad_enabled
 
 MOST_UNKNOWN = 0.05
 """Of the peak, that may be unexplained."""
-
-
-def _profiled(case: Case) -> dict[str, Value] | None:
-    memory = case.memory
-    return {"peak_bytes": memory.peak_bytes} if memory is not None else None
 
 
 def _watched(case: Case) -> dict[str, Value] | None:
@@ -49,10 +44,6 @@ def _reserved(case: Case) -> dict[str, Value] | None:
     return {"allocated_over_reserved": levels.allocated_peak_bytes / levels.reserved_peak_bytes}
 
 
-def _source(case: Case) -> dict[str, Value] | None:
-    return {"files_read": len(case.modules)} if case.modules else None
-
-
 MEMORY = (
     Item(
         code="A201",
@@ -66,7 +57,7 @@ MEMORY = (
         code="A202",
         title="Nothing is kept from step to step that is not needed",
         rules=("PYR202", "PYR203", "PYR204", "PYR211", "PYR216"),
-        proof=_source,
+        proof=source_read,
         needed="the program's source",
     ),
     Item(
@@ -87,7 +78,7 @@ MEMORY = (
         title="Buffers are allocated once, and not copied without need",
         rules=("PYR213", "PYR214", "PYR215"),
         family="memory",
-        proof=_profiled,
+        proof=proof_of("memory", peak_bytes=lambda memory: memory.peak_bytes),
         needed="a memory profile",
     ),
     Item(
@@ -102,7 +93,7 @@ MEMORY = (
         code="A207",
         title="Gradients are released after the step",
         rules=("PYR212",),
-        proof=_source,
+        proof=source_read,
         applies=needs_training,
         needed="the program's source",
     ),

@@ -111,13 +111,9 @@ def is_behind_flag(module: Module, node: ast.AST) -> bool:
         if isinstance(above, ast.If | ast.IfExp) and child is not above.test:
             if "__name__" not in module.source(above.test):
                 return True
-        elif isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _is_for_debugging(
-            above
+        elif isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
+            "debug" in above.name.lower()
         ):
             return True
         child = above
     return False
-
-
-def _is_for_debugging(definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    return "debug" in definition.name.lower()

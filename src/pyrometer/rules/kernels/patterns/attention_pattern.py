@@ -162,11 +162,9 @@ def _operands(product: ast.expr) -> list[ast.expr]:
     if name == "baddbmm":
         return arguments[-2:]
     is_method = isinstance(product.func, ast.Attribute) and len(arguments) == 1
-    return (
-        [product.func.value, *arguments]
-        if is_method and isinstance(product.func, ast.Attribute)
-        else arguments
-    )
+    if is_method and isinstance(product.func, ast.Attribute):
+        return [product.func.value, *arguments]
+    return arguments
 
 
 def _untransposed(module: Module, node: ast.expr) -> str | None:
@@ -184,11 +182,9 @@ def _untransposed(module: Module, node: ast.expr) -> str | None:
         ]
         last = nodes[-1] if nodes else None
         if isinstance(last, ast.Call) and last_name(last.func) in {"transpose", "permute", "t"}:
-            return (
-                f"{node.id}.transpose(-2, -1)"
-                if re.search(r"^(k|key)", node.id) and _swaps_last(module, last)
-                else None
-            )
+            if re.search(r"^(k|key)", node.id) and _swaps_last(module, last):
+                return f"{node.id}.transpose(-2, -1)"
+            return None
     return None
 
 

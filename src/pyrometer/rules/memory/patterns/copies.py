@@ -106,11 +106,9 @@ def _dtype(module: Module, expression: ast.expr) -> str | None:
         "torch.long",
     }:
         return name
-    return (
-        module.source(expression)
-        if isinstance(expression, ast.Attribute) and expression.attr == "dtype"
-        else None
-    )
+    if isinstance(expression, ast.Attribute) and expression.attr == "dtype":
+        return module.source(expression)
+    return None
 
 
 class NeedlessCopy(NamedTuple):

@@ -25,8 +25,6 @@ def refuses_export(subject: Subject, dtypes: Collection[torch.dtype] | None) -> 
         return f"the work is on {subject.device.type}; this runtime is used on CPUs only"
     tensors = [*subject.model.parameters(), *subject.example().tensors()]
     others = {tensor.dtype for tensor in tensors if tensor.is_floating_point()} - set(dtypes)
-    return (
-        f"the model computes in {min(map(str, others))}, which this runtime does not on a CPU"
-        if others
-        else None
-    )
+    if others:
+        return f"the model computes in {min(map(str, others))}, which this runtime does not on a CPU"
+    return None

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 
 from pyrometer.hardware.cpu import read_cpu
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import inductor_patch, missing_compiler
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
 from pyrometer.tuning.levers.runtimes.refusing import refuses_export
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
@@ -53,7 +52,7 @@ class AotInductor(Lever):
             self.name,
             form,
             functools.partial(_write, freezing=freezing),
-            made_with=_made_with(),
+            made_with=f"torch {torch.__version__}, {read_cpu().model}",
             parameters={"freezing": str(freezing)},
             contiguous=False,
         )
@@ -79,10 +78,6 @@ class AotInductor(Lever):
             "    path = torch._inductor.aoti_compile_and_package(exported)",
             "model = torch._inductor.aoti_load_package(path)",
         ]
-
-
-def _made_with() -> str:
-    return f"torch {torch.__version__}, {read_cpu().model}"
 
 
 def _write(exported: Exported, folder: Path, *, freezing: bool) -> list[Path]:

@@ -10,14 +10,13 @@ from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.tuning.levers.attention import written_out
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import (
     inductor_patch,
     missing_compiler,
     num_cpp_wrappers,
     num_frozen_parameters,
 )
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
 
@@ -89,16 +88,13 @@ class Compile(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Dynamo captured a graph; with freezing, the weights became constants of it."""
-        del subject
         counts = graph_counts()
         if counts is not None and counts.num_graphs == 0:
             return "no graph was captured: the model runs as before"
         if parameters.get("freezing") and not (frozen := num_frozen_parameters()):
-            return (
-                "no parameter was frozen into a graph"
-                if frozen == 0
-                else "this torch does not tell whether parameters were frozen"
-            )
+            if frozen == 0:
+                return "no parameter was frozen into a graph"
+            return "this torch does not tell whether parameters were frozen"
         if parameters.get("cpp_wrapper") and not num_cpp_wrappers():
             return "no generated code is seen that calls its kernels from C++"
         return None

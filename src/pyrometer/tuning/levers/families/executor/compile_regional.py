@@ -6,8 +6,7 @@ from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
 
@@ -30,6 +29,10 @@ class CompileRegional(Lever):
     excludes = frozenset({"executor"})
     prior = 0.85
     minutes = 0.5
+    pasted = (
+        "for block in model.layers:  # the list of repeated blocks, as your model names it",
+        "    block.compile()",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """A model without repeated blocks, or one that comes compiled."""
@@ -39,27 +42,17 @@ class CompileRegional(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Compile each block in place; nothing is compiled before the first call."""
-        del parameters
         for block in repeated_blocks(subject.model):
             block.compile()
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Each block is compiled, and Dynamo captured a graph."""
-        del parameters
         left = [block for block in repeated_blocks(subject.model) if not is_compiled(block)]
         if left:
             return f"{len(left)} blocks are not compiled"
         counts = graph_counts()
         captured = counts is None or counts.num_graphs > 0
         return None if captured else "no graph was captured: the blocks run as before"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """A loop over the blocks."""
-        del parameters
-        return [
-            "for block in model.layers:  # the list of repeated blocks, as your model names it",
-            "    block.compile()",
-        ]
 
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import form_of, library
 from pyrometer.tuning.levers.runtimes.form import CallForm
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
@@ -47,7 +46,6 @@ class CudaGraphs(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Warm up on a stream of its own, and record."""
-        del parameters
         form = form_of(subject)
         shapes = Shapes([TensorShape.of(t, varies=False, contiguous=False) for t in form.tensors])
         run, graph = _recorded(subject, form)
@@ -56,7 +54,6 @@ class CudaGraphs(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A recorded graph is what computes."""
-        del parameters
         recorded = isinstance(runtime_of(subject.model), torch.cuda.CUDAGraph)
         return None if recorded else "no graph is replayed"
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
 from pyrometer.tuning.levers.runtimes.refusing import refuses_export
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
@@ -38,6 +37,12 @@ class OnnxRuntime(Lever):
     modules = ("onnx", "onnxruntime", "onnxscript")
     prior = 0.65
     minutes = 1.0
+    pasted = (
+        'torch.onnx.export(model, inputs, "model.onnx", dynamo=True)',
+        f'session = onnxruntime.InferenceSession("model.onnx", providers=["{_PROVIDER}"])',
+        "names = [each.name for each in session.get_inputs()]",
+        "model = lambda *xs: session.run(None, {name: x.numpy() for name, x in zip(names, xs)})",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """Models on the CPU that torch can export."""
@@ -45,7 +50,6 @@ class OnnxRuntime(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Export; the session is opened at the first call."""
-        del parameters
         form = form_of(subject)
         made_with = f"torch {torch.__version__}, onnxscript {_module('onnxscript').__version__}"
         path, shapes = stored(subject, self.name, form, _write, made_with=made_with)
@@ -53,22 +57,11 @@ class OnnxRuntime(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A session is what computes, and its provider is the one that was asked for."""
-        del parameters
         session = runtime_of(subject.model)
         if session is None:
             return "no session of ONNX Runtime has been opened"
         providers = session.get_providers()
         return None if providers[:1] == [_PROVIDER] else f"the session runs on {', '.join(providers)}"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """Export and session, for inputs by position."""
-        del parameters
-        return [
-            'torch.onnx.export(model, inputs, "model.onnx", dynamo=True)',
-            f'session = onnxruntime.InferenceSession("model.onnx", providers=["{_PROVIDER}"])',
-            "names = [each.name for each in session.get_inputs()]",
-            "model = lambda *xs: session.run(None, {name: x.numpy() for name, x in zip(names, xs)})",
-        ]
 
 
 def _module(name: str) -> Any:

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
 from pyrometer.tuning.levers.runtimes.refusing import refuses_export
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
@@ -36,6 +35,11 @@ class OpenVino(Lever):
     modules = ("openvino",)
     prior = 0.65
     minutes = 0.7
+    pasted = (
+        "exported = torch.export.export(model, inputs)",
+        'hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}',
+        'model = openvino.compile_model(openvino.convert_model(exported), "CPU", hints)',
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """Models on the CPU that torch can export."""
@@ -43,7 +47,6 @@ class OpenVino(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Export and convert; it is compiled for this machine at the first call."""
-        del parameters
         form = form_of(subject)
         made_with = f"torch {torch.__version__}, openvino {_openvino().__version__}"
         path, shapes = stored(subject, self.name, form, _write, made_with=made_with)
@@ -51,7 +54,6 @@ class OpenVino(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A compiled model is what computes, on the CPU and in float32."""
-        del parameters
         compiled = runtime_of(subject.model)
         if compiled is None:
             return "no model has been compiled by OpenVINO"
@@ -59,20 +61,9 @@ class OpenVino(Lever):
         if devices != ["CPU"]:
             return f"the compiled model runs on {', '.join(devices)}"
         precision = str(compiled.get_property("INFERENCE_PRECISION_HINT"))
-        return (
-            None
-            if "32" in precision or "float" in precision
-            else f"the compiled model computes in {precision}"
-        )
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """Export, conversion and compilation."""
-        del parameters
-        return [
-            "exported = torch.export.export(model, inputs)",
-            'hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}',
-            'model = openvino.compile_model(openvino.convert_model(exported), "CPU", hints)',
-        ]
+        if "32" in precision or "float" in precision:
+            return None
+        return f"the compiled model computes in {precision}"
 
 
 def _openvino() -> Any:

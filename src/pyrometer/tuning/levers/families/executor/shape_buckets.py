@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.sample import varying_dims
@@ -48,7 +47,6 @@ class UseShapeBuckets(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """Few graphs first."""
-        del subject
         return [{"max_graphs": number} for number in _MOST_GRAPHS]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
@@ -66,7 +64,6 @@ class UseShapeBuckets(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Buckets were compiled."""
-        del parameters
         assert isinstance(subject.model, Bucketed)
         graphs = subject.model.buckets.statistics().num_graphs
         return None if graphs else "no size was compiled"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
@@ -27,6 +26,10 @@ class ChannelsLast(Lever):
     fix_class = "exact"
     kinds = frozenset({"inference", "training"})
     prior = 0.8
+    pasted = (
+        "model = model.to(memory_format=torch.channels_last)",
+        "# and the inputs: x = x.to(memory_format=torch.channels_last)",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """Without 2-d convolutions there is nothing to lay out."""
@@ -34,7 +37,6 @@ class ChannelsLast(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Lay out the weights, and each input of four dimensions as it comes."""
-        del parameters
         if subject.is_training:
             subject.work = subject.work.variant(memory_format="channels_last")
             return
@@ -43,7 +45,6 @@ class ChannelsLast(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The weights of convolutions with more than one channel are in NHWC."""
-        del parameters
         if subject.is_training:
             return None if subject.work.config.memory_format else "the workload keeps its layout"
         weights = [module.weight for module in subject.model.modules() if isinstance(module, _CONVOLUTIONS)]
@@ -53,14 +54,6 @@ class ChannelsLast(Lever):
         ):
             return "weights of convolutions are still in NCHW"
         return None
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """Two lines."""
-        del parameters
-        return [
-            "model = model.to(memory_format=torch.channels_last)",
-            "# and the inputs: x = x.to(memory_format=torch.channels_last)",
-        ]
 
 
 def _in_channels_last(tensor: torch.Tensor) -> torch.Tensor:

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _FIRST_SCALE = 2.0**12
@@ -27,7 +26,6 @@ class _Autocast(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Enter `torch.autocast` around each call."""
-        del parameters
         name = str(self.dtype).removeprefix("torch.")
         if subject.is_training:
             subject.work = subject.work.variant(autocast=name)
@@ -37,7 +35,6 @@ class _Autocast(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A product under these contexts has the dtype."""
-        del parameters
         if subject.is_training:
             return None if subject.work.config.autocast else "the workload has no autocast"
         with torch.autocast(subject.device.type, dtype=self.dtype):
@@ -46,7 +43,6 @@ class _Autocast(Lever):
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The context."""
-        del parameters
         return [f"# around the forward pass: with torch.autocast(device_type, dtype={self.dtype}):"]
 
 

@@ -6,8 +6,7 @@ import functools
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 
@@ -28,6 +27,10 @@ class CastBf16(Lever):
     executors = frozenset({"eager", "compile", "compile_regional", "aot_inductor", "cuda_graphs"})
     pays_under = frozenset({"compile"})
     prior = 0.7
+    pasted = (
+        "model = model.to(torch.bfloat16)",
+        "# and the inputs: x = x.to(torch.bfloat16)",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """Only float32 is cast."""
@@ -36,21 +39,14 @@ class CastBf16(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Cast in place."""
-        del parameters
         subject.model = subject.model.to(torch.bfloat16)
         subject.inputs_changed.append(functools.partial(_cast, torch.float32, torch.bfloat16))
         subject.outputs_changed.append(functools.partial(_cast, torch.bfloat16, torch.float32))
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Each floating-point parameter is in bfloat16."""
-        del parameters
         left = [p for p in subject.model.parameters() if p.is_floating_point() and p.dtype != torch.bfloat16]
         return f"{len(left)} parameters are not in bfloat16" if left else None
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """Two lines."""
-        del parameters
-        return ["model = model.to(torch.bfloat16)", "# and the inputs: x = x.to(torch.bfloat16)"]
 
 
 def _cast(old: torch.dtype, new: torch.dtype, tensor: torch.Tensor) -> torch.Tensor:

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _FIRST_WITH_TF32 = (8, 0)
@@ -31,6 +30,7 @@ class Tf32(Lever):
     fix_class = "tolerance"
     kinds = frozenset({"inference", "training"})
     prior = 0.7
+    pasted = ('torch.set_float32_matmul_precision("high")',)
 
     def refuses(self, subject: Subject) -> str | None:
         """It is of NVIDIA's GPUs since Ampere."""
@@ -42,12 +42,10 @@ class Tf32(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Hold it for the process that runs the workload."""
-        del parameters
         subject.settings.append(lambda: _matmul_precision("high"))
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A product with the identity loses the twelfth bit."""
-        del parameters
         if subject.device.type != "cuda":
             return f"the work is on {subject.device.type}"
         fine = torch.full((64, 64), 1 + 2.0**-12, device=subject.device)
@@ -55,14 +53,8 @@ class Tf32(Lever):
             product = fine @ torch.eye(64, device=subject.device)
         return None if not torch.equal(product, fine) else "products keep all bits of float32"
 
-    def lines(self, parameters: Parameters) -> list[str]:
-        """One line."""
-        del parameters
-        return ['torch.set_float32_matmul_precision("high")']
-
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """Hold it, and restore what was set."""
-        del parameters
         return [_matmul_precision("high")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyrometer.tuning.levers.families.quantisation.linears import QuantisedLinears
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import lever
 from pyrometer.tuning.levers.subject import Subject
 
 

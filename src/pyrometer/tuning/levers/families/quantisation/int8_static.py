@@ -10,9 +10,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import inductor_passes_kept, inductor_patch, num_int8_kernels
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.trials.cases import refreshed
 from pyrometer.workload.inputs import Arguments
@@ -54,7 +53,6 @@ class Int8Static(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Put the quantised graph in the place of the model; parameters are frozen when it is compiled."""
-        del parameters
         with inductor_passes_kept():
             from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
@@ -65,7 +63,6 @@ class Int8Static(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The graph quantises, and the generated code calls int8 kernels."""
-        del parameters
         if not any(_quantises(module) for module in subject.model.modules()):
             return "no operator of the graph quantises"
         kernels = num_int8_kernels()
@@ -82,7 +79,7 @@ class _Exported(nn.Module):
         self.graph = graph
         self.training = False
 
-    def train(self, mode: bool = True) -> _Exported:  # noqa: ARG002 - exported graphs raise
+    def train(self, mode: bool = True) -> _Exported:  # exported graphs raise
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.tuning.levers.families.quantisation.linears import QuantisedLinears
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import lever
 
 
 @lever

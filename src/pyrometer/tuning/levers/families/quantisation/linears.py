@@ -32,7 +32,6 @@ class QuantisedLinears(Lever):
 
     def settings(self, subject: Subject) -> dict[str, Any]:
         """What torchao's class of settings is asked for, beside leaving the process as it is."""
-        del subject
         return {}
 
     def refuses(self, subject: Subject) -> str | None:
@@ -43,7 +42,6 @@ class QuantisedLinears(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Replace the weights."""
-        del parameters
         from torchao import quantization
 
         kind = getattr(quantization, self.config_name)
@@ -52,7 +50,6 @@ class QuantisedLinears(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """No sizeable layer is left in floating point, and some hold int8."""
-        del parameters
         left = len(sizeable(subject.model))
         if left:
             return f"{left} linear layers still hold weights in floating point"
@@ -60,7 +57,6 @@ class QuantisedLinears(Lever):
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The call."""
-        del parameters
         return [
             f"from torchao.quantization import {self.config_name}, quantize_",
             f"quantize_(model, {self.config_name}(set_inductor_config=False))",

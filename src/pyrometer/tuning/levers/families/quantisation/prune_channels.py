@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.pruning.chains import chains_of
 from pyrometer.tuning.pruning.channels import ROOM, num_kept, remove_channels
@@ -36,7 +35,6 @@ class PruneChannels(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """A quarter, and a half."""
-        del subject
         return [{"share": 0.25}, {"share": 0.5}]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
@@ -46,7 +44,6 @@ class PruneChannels(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Layers hold fewer channels than before."""
-        del parameters
         cut = [module for module in subject.model.modules() if _channels(module) < getattr(module, ROOM, 0)]
         return None if cut else "no layer holds fewer channels than before"
 

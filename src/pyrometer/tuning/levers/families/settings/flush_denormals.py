@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 
@@ -29,6 +28,7 @@ class FlushDenormals(Lever):
     fix_class = "tolerance"
     kinds = frozenset({"inference", "training"})
     prior = 0.99
+    pasted = ("torch.set_flush_denormal(True)",)
 
     def refuses(self, subject: Subject) -> str | None:
         """Only where weights or inputs hold denormals."""
@@ -37,32 +37,22 @@ class FlushDenormals(Lever):
         tensors = [p.detach() for p in subject.model.parameters()]
         if not subject.is_training:
             tensors += subject.example().tensors()
-        return (
-            None
-            if any(map(_holds_denormals, tensors))
-            else "neither parameters nor inputs hold denormal numbers"
-        )
+        if any(map(_holds_denormals, tensors)):
+            return None
+        return "neither parameters nor inputs hold denormal numbers"
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """For the life of the process."""
-        del parameters
         if not torch.set_flush_denormal(True):
             raise RuntimeError("this processor cannot flush denormal numbers")
         subject.settings.append(_flushing)
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A denormal number times one is zero."""
-        del subject, parameters
         return None if float(torch.tensor([1e-40]) * 1.0) == 0.0 else "denormal numbers are still computed"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """One line."""
-        del parameters
-        return ["torch.set_flush_denormal(True)"]
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """Hold it, and compute with denormals again at the end."""
-        del parameters
         return [_flushing()]
 
 

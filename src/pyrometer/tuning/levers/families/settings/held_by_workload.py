@@ -6,8 +6,7 @@ import functools
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.state import inference_mode
@@ -24,6 +23,7 @@ class InferenceMode(Lever):
     place = "settings"
     fix_class = "exact"
     prior = 0.9
+    pasted = ("# around the forward pass: with torch.inference_mode():",)
 
     def refuses(self, subject: Subject) -> str | None:
         """The workload does it."""
@@ -33,21 +33,14 @@ class InferenceMode(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Around each call."""
-        del parameters
         subject.contexts.append(functools.partial(inference_mode, True))
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """What the model computes has no graph."""
-        del parameters
         arguments = subject.example()
         with torch.enable_grad():
             output = subject.finished().model(*arguments.args, **arguments.kwargs)  # type: ignore[union-attr]
         return "outputs have a graph" if getattr(output, "requires_grad", False) else None
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The context."""
-        del parameters
-        return ["# around the forward pass: with torch.inference_mode():"]
 
 
 @lever
@@ -61,6 +54,7 @@ class EvalMode(Lever):
     place = "structure"
     fix_class = "semantic"
     prior = 0.95
+    pasted = ("model.eval()",)
 
     def refuses(self, subject: Subject) -> str | None:
         """The workload does it."""
@@ -70,16 +64,9 @@ class EvalMode(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Switch all modules."""
-        del parameters
         subject.model.eval()
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """No module is in training mode."""
-        del parameters
         left = sum(module.training for module in subject.model.modules())
         return f"{left} modules are in training mode" if left else None
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """One call."""
-        del parameters
-        return ["model.eval()"]

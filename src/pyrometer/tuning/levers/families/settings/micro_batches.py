@@ -9,8 +9,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import NotApplicableError, UserProgramError
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.changes.micro_batches import micro_batches
 from pyrometer.workload.inputs import Arguments, leading_dimension
@@ -56,7 +55,6 @@ class MicroBatches(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The last call came in parts."""
-        del parameters
         assert isinstance(subject.model, InParts)
         return None if subject.model.num_parts > 1 else "the batch came in one part"
 

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from pyrometer.hardware.cpu import read_cpu
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 
@@ -39,7 +38,6 @@ class Threads(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """Cores, half of them, and one; less what is set already."""
-        del subject
         cpu = read_cpu()
         cores = max(1, min(cpu.usable_cpus, cpu.physical_cores or cpu.usable_cpus))
         wanted = dict.fromkeys([cores, max(1, cores // 2), 1])
@@ -51,7 +49,6 @@ class Threads(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Torch says so."""
-        del subject
         now = torch.get_num_threads()
         return None if now == parameters["num"] else f"torch uses {now} threads"
 

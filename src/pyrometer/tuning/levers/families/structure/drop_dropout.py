@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.parts import submodules_of
 
@@ -23,6 +22,12 @@ class DropDropout(Lever):
     place = "structure"
     fix_class = "exact"
     prior = 0.98
+    pasted = (
+        "for parent in list(model.modules()):",
+        "    for name, child in list(parent.named_children()):",
+        "        if isinstance(child, torch.nn.modules.dropout._DropoutNd):",
+        "            setattr(parent, name, torch.nn.Identity())",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """There has to be dropout in a module of its own."""
@@ -30,7 +35,6 @@ class DropDropout(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Replace each, wherever it is held."""
-        del parameters
         if isinstance(subject.model, _DROPOUTS):
             subject.model = nn.Identity()
         for parent, name, module in submodules_of(subject.model):
@@ -39,17 +43,6 @@ class DropDropout(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """None is left."""
-        del parameters
         return (
             f"{subject.count(*_DROPOUTS)} modules for dropout are left" if subject.has(*_DROPOUTS) else None
         )
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """A loop over the modules."""
-        del parameters
-        return [
-            "for parent in list(model.modules()):",
-            "    for name, child in list(parent.named_children()):",
-            "        if isinstance(child, torch.nn.modules.dropout._DropoutNd):",
-            "            setattr(parent, name, torch.nn.Identity())",
-        ]

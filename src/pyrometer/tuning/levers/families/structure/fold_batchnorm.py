@@ -8,8 +8,7 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from pyrometer.tuning.levers.adjacent import adjacent, replace_modules
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -41,7 +40,6 @@ class FoldBatchnorm(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Fold, and put `nn.Identity` in the place of the norm."""
-        del parameters
         replacements: dict[nn.Module, nn.Module] = {}
         for layer, norm in _pairs(subject):
             fold: Any = fuse_linear_bn_eval if isinstance(layer, nn.Linear) else fuse_conv_bn_eval
@@ -50,7 +48,6 @@ class FoldBatchnorm(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """No pair is left."""
-        del parameters
         left = len(_pairs(subject))
         return f"{left} batch norms could still be folded" if left else None
 

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from pyrometer.tuning.levers.adjacent import adjacent, replace_modules
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import linear_pointwise
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 
 _NAMES: dict[type[nn.Module], str] = {
@@ -53,7 +52,6 @@ class LinearActivation(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Put one module in the place of the layer, and `nn.Identity` in that of the activation."""
-        del parameters
         replacements: dict[nn.Module, nn.Module] = {}
         for layer, activation in _pairs(subject):
             replacements |= {layer: ActivatedLinear(layer, activation), activation: nn.Identity()}
@@ -61,7 +59,6 @@ class LinearActivation(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The model has such modules, and no pair is left."""
-        del parameters
         return None if subject.has(ActivatedLinear) else "each linear layer runs apart from its activation"
 
 

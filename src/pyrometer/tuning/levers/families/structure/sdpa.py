@@ -10,8 +10,7 @@ from torch import nn
 
 from pyrometer.tuning.levers.adjacent import replace_modules
 from pyrometer.tuning.levers.attention import constants_of, fused
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.state import inference_mode
 
@@ -32,21 +31,22 @@ class Sdpa(Lever):
     place = "structure"
     fix_class = "tolerance"
     prior = 0.8
+    pasted = (
+        "# models of transformers: model.set_attn_implementation('sdpa'); in code of your own:",
+        "# torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """A model of transformers says how it computes attention; of others the code is looked at."""
         if _chooses(subject.model):
             now = getattr(subject.model.config, _IMPLEMENTATION)
             return None if now == "eager" else f"the model computes attention by {now} already"
-        return (
-            None
-            if _rewritten(subject)
-            else "no module of the model writes attention out in a way that is understood"
-        )
+        if _rewritten(subject):
+            return None
+        return "no module of the model writes attention out in a way that is understood"
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Ask the model for it, or put rewritten modules in the places of those that write it out."""
-        del parameters
         if _chooses(subject.model):
             model: Any = subject.model
             model.set_attn_implementation("sdpa")
@@ -55,20 +55,11 @@ class Sdpa(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """None is left that is written out."""
-        del parameters
         if _chooses(subject.model):
             now = getattr(subject.model.config, _IMPLEMENTATION)
             return None if now == "sdpa" else f"the model computes attention by {now}"
         left = len(_rewritten(subject))
         return f"{left} modules still write attention out" if left else None
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The call that takes the place of the two products."""
-        del parameters
-        return [
-            "# models of transformers: model.set_attn_implementation('sdpa'); in code of your own:",
-            "# torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
-        ]
 
 
 def _chooses(model: Any) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.changes.micro_batches import Parts, in_parts
 
@@ -43,7 +42,6 @@ class Accumulate(Lever):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """Two parts, four and eight."""
-        del subject
         return [{"num_parts": parts} for parts in _PARTS]
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:

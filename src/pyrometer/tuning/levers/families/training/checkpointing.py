@@ -9,8 +9,7 @@ from typing import Any
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.checkpointing.plan import plan_checkpoints
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.changes.checkpointing import CheckpointedForward, checkpointed
 from pyrometer.workload.training import Training, TrainingSession
@@ -42,11 +41,9 @@ class Checkpointing(Lever):
             isinstance(vars(module).get("forward"), CheckpointedForward) for module in subject.model.modules()
         ):
             return "the model is behind checkpointing already"
-        return (
-            None
-            if any(True for _ in subject.model.children())
-            else "the model has no modules to compute again"
-        )
+        if any(True for _ in subject.model.children()):
+            return None
+        return "the model has no modules to compute again"
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """From the plan: what saves half of what can be saved, then all of it."""

@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import counting_inductor, missing_compiler
-from pyrometer.tuning.levers.registry import lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.parts import tracked_step
 
@@ -32,6 +31,7 @@ class CompileOptimizer(Lever):
     excludes = frozenset({"optimizer"})
     prior = 0.9
     minutes = 1.0
+    pasted = ("step = torch.compile(optimizer.step)  # and step() in place of optimizer.step()",)
 
     def refuses(self, subject: Subject) -> str | None:
         """What has a kernel of its own, a step of its own, or a learning rate that would be compiled in again and again."""
@@ -51,7 +51,6 @@ class CompileOptimizer(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Give the optimizer a class of its own, so that copies of it are compiled, too."""
-        del parameters
         optimizer = subject.training.parts.optimizer
         replaced = "step" in vars(optimizer)
         optimizer.__class__ = _compiled_class(type(optimizer))
@@ -60,16 +59,10 @@ class CompileOptimizer(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Graphs of the step, and of nothing else, reached the backend."""
-        del parameters
         kind: Any = type(subject.training.parts.optimizer)
         if not issubclass(kind, _CompiledStep):
             return "the optimizer's step is not compiled"
         return None if kind.graphs else "no graph of the optimizer's step was compiled"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The call."""
-        del parameters
-        return ["step = torch.compile(optimizer.step)  # and step() in place of optimizer.step()"]
 
 
 class _CompiledStep:

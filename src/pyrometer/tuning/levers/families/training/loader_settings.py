@@ -12,8 +12,7 @@ from pyrometer.hardware.cpu import read_cpu
 from pyrometer.loading.loader import settings_of, with_settings
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.tuning.levers.batches import loader_of, over_loader
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.loader.limits import REPEATED, Limits, repeats_itself
 from pyrometer.tuning.loader.search import Space
@@ -86,11 +85,9 @@ class NumWorkers(_LoaderSetting):
         """Workers of an iterable dataset must not repeat each other, and there have to be cores."""
         if repeats_itself(loader):
             return REPEATED
-        return (
-            None
-            if self.choices(subject)
-            else "there is no other number of workers for the cores of this machine"
-        )
+        if self.choices(subject):
+            return None
+        return "there is no other number of workers for the cores of this machine"
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """From the planner's numbers, those that leave a core to the step first."""
@@ -129,11 +126,9 @@ class PrefetchFactor(_LoaderSetting):
 
     def refuses_loader(self, loader: DataLoader[Any], subject: Subject) -> str | None:
         """It may be that long already."""
-        return (
-            None
-            if self.choices(subject)
-            else f"the queue holds {loader.prefetch_factor} batches per worker already"
-        )
+        if self.choices(subject):
+            return None
+        return f"the queue holds {loader.prefetch_factor} batches per worker already"
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """Longer queues than it has."""
@@ -161,12 +156,10 @@ class PersistentWorkers(_LoaderSetting):
 
     def refuses_loader(self, loader: DataLoader[Any], subject: Subject) -> str | None:
         """They may live on already."""
-        del subject
         return "the workers live on already" if loader.persistent_workers else None
 
     def wanted(self, settings: LoaderSettings, parameters: Parameters) -> LoaderSettings:
         """Kept."""
-        del parameters
         return replace(settings, persistent_workers=True)
 
 
@@ -187,5 +180,4 @@ class PinMemory(_LoaderSetting):
 
     def wanted(self, settings: LoaderSettings, parameters: Parameters) -> LoaderSettings:
         """Pinned."""
-        del parameters
         return replace(settings, pin_memory=True)

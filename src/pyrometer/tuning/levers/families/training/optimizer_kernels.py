@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import ClassVar
 
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 
 
@@ -31,7 +30,6 @@ class _OptimizerKernel(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Set it in every group; its state stays."""
-        del parameters
         optimizer = subject.training.parts.optimizer
         for group in [*optimizer.param_groups, optimizer.defaults]:
             group.update({"fused": False} if "fused" in group else {}, foreach=False)
@@ -39,17 +37,13 @@ class _OptimizerKernel(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Each group asks for it."""
-        del parameters
         groups = subject.training.parts.optimizer.param_groups
-        return (
-            None
-            if all(group.get(self.argument) for group in groups)
-            else f"a group of parameters is not {self.argument}"
-        )
+        if all(group.get(self.argument) for group in groups):
+            return None
+        return f"a group of parameters is not {self.argument}"
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The argument."""
-        del parameters
         return [f"# optimizer = torch.optim.AdamW(model.parameters(), ..., {self.argument}=True)"]
 
 

@@ -9,8 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pyrometer.tuning.levers.batches import ahead, are_ahead, loader_of
-from pyrometer.tuning.levers.lever import Lever, Parameters
-from pyrometer.tuning.levers.registry import lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.prefetch.prefetcher import streams_of
 
@@ -46,7 +45,6 @@ class PrefetchDevice(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A batch that is handed out lies on the device."""
-        del parameters
         batches = subject.training.batches
         if not are_ahead(batches):
             return "the batches are not copied ahead"

@@ -1,4 +1,4 @@
-"""Importing much at once."""
+"""The garbage collector of Python, held for a while."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Imports make much that stays and little garbage: collecting that meanwhile would take a fifth of their time."""
+    """No garbage collection meanwhile: what makes much that stays would have it looked at again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,0 +1,133 @@
+"""Whose fault it is that a rank comes late: its own work, or what it waited for in other groups; and whether it is chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+
+from pyrometer.bench.distributions import student_tail
+from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.semantics import POINT_TO_POINT
+
+FEWEST_STEPS = 3
+"""Steps that it takes to tell a steady delay from chance."""
+
+FAR_OUT = 5.0
+"""Deviations, in robust standard deviations, beyond which a step counts no further: a hiccup is not how a rank runs."""
+
+
+MOST_ROWS, MOST_COLUMNS = 32, 40
+"""Ranks and steps of a map of lags: what can be told apart on a page."""
+
+
+class LagMap(Record, frozen=True, kw_only=True):
+    """How far ranks came behind the middle one of their group, step by step."""
+
+    ranks: Annotated[
+        list[int], doc("all of a small job; of a large one the stragglers, and others evenly chosen")
+    ]
+    steps: Annotated[list[str], doc("the last of those that the ranks recorded")]
+    lag_ns: Annotated[
+        list[list[int | None]],
+        doc(
+            "by rank and step: the largest lag of its own in a collective, 0 where it came before the middle; null without one"
+        ),
+    ]
+
+
+def between_equals(waits: pl.DataFrame, chains: Sequence[Sequence[int]]) -> pl.DataFrame:
+    """Collectives whose ranks are meant to come together.
+
+    Sends and receives are left out, and collectives between the stages of a pipeline: who comes last there is told by the
+    schedule.
+
+    Args:
+        waits: `with_waits`, on one clock.
+        chains: ranks of each pipeline.
+    """
+    place = {rank: place for place, chain in enumerate(chains) for rank in chain}
+    calls = waits.filter(~pl.col("name").is_in(POINT_TO_POINT))
+    if not place:
+        return calls
+    known = pl.col("rank").replace_strict(place, default=None, return_dtype=pl.Int64).drop_nulls()
+    return calls.filter((known.len() == known.n_unique()).over("match"))
+
+
+def map_lags(equals: pl.DataFrame, first: Sequence[int]) -> LagMap | None:
+    """The lags by rank and step, for a drawing; none without steps.
+
+    Args:
+        equals: `with_lag`.
+        first: ranks that must not be left out.
+    """
+    per = (
+        equals.drop_nulls("step")
+        .group_by("rank", "step")
+        .agg(pl.col("lag_ns").max().clip(lower_bound=0), begins=pl.col("start_ns").min())
+    )
+    if not per.height:
+        return None
+    ranks = sorted(per["rank"].unique())
+    chosen = [rank for rank in first if rank in ranks][:MOST_ROWS]
+    others = [rank for rank in ranks if rank not in chosen]
+    room = max(MOST_ROWS - len(chosen), 1)
+    shown = sorted([*chosen, *others[:: -(-len(others) // room) or 1]])
+    in_order = per.group_by("step").agg(pl.col("begins").min()).sort("begins")["step"].to_list()
+    steps = in_order[-MOST_COLUMNS:]
+    held = {(rank, step): lag for rank, step, lag in per.select("rank", "step", "lag_ns").iter_rows()}
+    return LagMap(
+        ranks=shown, steps=steps, lag_ns=[[held.get((rank, step)) for step in steps] for rank in shown]
+    )
+
+
+def with_lag(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add what is inherited of a rank's lateness, and its own lag.
+
+    A rank whose tensor-parallel partner is slow comes late to its data-parallel group, too, and so does one whose other group
+    has a slow link. So `inherited_ns` is what the rank spent in collectives of other groups, with nothing computed meanwhile, since it
+    last met this group, beyond what the middle rank of the group spent so; `lag_ns` is its start less the middle start,
+    without what is inherited.
+
+    Args:
+        calls: `with_waits`, on one clock.
+    """
+    exposed = pl.col("exposed_ns").fill_null(0)
+    ordered = calls.sort("rank", "start_ns").with_columns(after=exposed.cum_sum().over("rank"))
+    met = pl.col("after").shift(1).over("rank", "key").fill_null(0)
+    elsewhere = ordered.with_columns(elsewhere=(pl.col("after") - exposed - met).clip(lower_bound=0))
+    lag = pl.col("start_ns") - _middle("start_ns")
+    inherited = pl.col("elsewhere") - _middle("elsewhere")
+    return elsewhere.with_columns(inherited_ns=inherited.clip(lower_bound=0), lag_ns=lag - inherited).drop(
+        "after", "elsewhere"
+    )
+
+
+def _middle(column: str) -> pl.Expr:
+    """The median over the ranks of a collective, in integers."""
+    ordered = pl.col(column).sort()
+    return ((ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)) // 2).over("match")
+
+
+def chance_of_lag(lags: Sequence[int], num_ranks: int) -> float | None:
+    """How probable it is that the last of so many equal ranks lags like this, step by step; null for too few steps.
+
+    Student's t over the steps, against ranks that lag behind the middle of all by nothing on average; times the number of ranks, since the worst of them
+    was chosen.
+
+    >>> chance_of_lag([100, 110, 90, 105], 4) < 0.01 < chance_of_lag([100, -110, 90, 5], 4)
+    True
+    """
+    if len(lags) < FEWEST_STEPS:
+        return None
+    values = np.asarray(lags, float)
+    middle = np.median(values)
+    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    held = np.clip(values, middle - FAR_OUT * spread, middle + FAR_OUT * spread) if spread else values
+    error = float(held.std(ddof=1)) / len(held) ** 0.5
+    if not error:
+        return 0.0 if held.mean() > 0 else 1.0
+    beyond = student_tail(float(held.mean()) / error, len(held) - 1) / 2
+    return min(1.0, num_ranks * (beyond if held.mean() > 0 else 1 - beyond))

@@ -1,0 +1,1 @@
+"""Levers of scripts on many ranks: DistributedDataParallel, its hooks, and FSDP2."""
