@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyrometer.trace.jobs.executor import reduce_file
+from pyrometer.trace.jobs.executor import FEW_FILES, reduce_file
 from pyrometer.trace.jobs.summary import RankFailure
 from pyrometer.trace.trace import RankTrace
 
@@ -35,11 +35,12 @@ class RayExecutor:
         """See `Executor`."""
         ray = self._ray
         most = PER_CORE * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        few = len(paths) <= FEW_FILES
         left = iter(zip(range(len(paths)) if orders is None else orders, paths, strict=True))
         running: dict[Any, Path] = {}
         while True:
             for order, path in islice(left, most - len(running)):
-                running[self._task.remote(path, order, reduce)] = path
+                running[self._task.remote(path, order, reduce, columns=few)] = path
             if not running:
                 return
             done, _ = ray.wait(list(running))
