@@ -109,7 +109,12 @@ def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
                 ray.init(address, **options)
         except Exception as error:
             if is_last or "timed out during startup" not in str(error):
-                raise InputError(f"--cluster {address}: {_first_line(error)}") from error
+                token = (
+                    ""
+                    if address == LOCAL
+                    else "; where the cluster asks for Ray's token, set RAY_AUTH_MODE=token"
+                )
+                raise InputError(f"--cluster {address}: {_first_line(error)}{token}") from error
         else:
             return
 

@@ -38,6 +38,7 @@ class KnownLaboratory:
     peaks: dict = field(default_factory=dict)
     opened: list = field(default_factory=list)
     alive: int = 0
+    num_steps: int = 60
 
     def open(self, configuration, *, timeout_s=None, fresh_seed=None):
         names = [choice.lever for choice in configuration]
