@@ -47,7 +47,7 @@ DRAWN_MS = 5000
 """Until then a page has decoded its data and drawn."""
 BAD_INPUT = 2
 
-BESIDE = re.compile(r"\*{20,}$|Setting OMP_NUM_THREADS|\[rank\d+\]:\[W|[\w ,]+: \d+%, \d+ s(?:,|$)")
+BESIDE = re.compile(r"\*{20,}$|Setting OMP_NUM_THREADS|\[rank\d+\]:\[W|[\w ,.:]+: \d+%, \d+ s(?:,|$)")
 """Lines that torchrun, its ranks and progress print beside what a page is about."""
 
 TITLED = re.compile(r'^```\w+ title="(?P<name>[^"]+)"\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)

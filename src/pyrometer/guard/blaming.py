@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
+import msgspec
+
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.guard.check import Focus, GuardJob, GuardOptions, opened_job
 from pyrometer.guard.environments import Checkout, build_environment, is_installed
@@ -41,8 +43,10 @@ def blame(folder: Path, options: GuardOptions, metric: str | None = None) -> Bla
     Raises:
         InputError: nothing regressed, so that there is nothing to blame.
     """
+    begin = time.monotonic()
     with opened_job(folder, replace(options, explain=False, journal=None)) as job:
-        return blame_in(job, job.run(), metric)
+        found = blame_in(job, job.run(), metric)
+    return msgspec.structs.replace(found, elapsed_s=time.monotonic() - begin)
 
 
 def blame_in(job: GuardJob, report: GuardReport, metric: str | None = None) -> Blame:
