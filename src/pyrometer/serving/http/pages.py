@@ -25,7 +25,9 @@ def example(signature: Signature) -> dict[str, Any]:
     for spec in signature.inputs:
         shape = [1 if size == VARYING else size for size in spec.dims]
         zero: Any = False if spec.datatype == "BOOL" else 0.0 if spec.dtype.is_floating_point else 0
-        inputs.append({"name": spec.name, "shape": shape, "datatype": spec.datatype, "data": [zero] * math.prod(shape)})
+        inputs.append(
+            {"name": spec.name, "shape": shape, "datatype": spec.datatype, "data": [zero] * math.prod(shape)}
+        )
     return {"inputs": inputs}
 
 
