@@ -90,7 +90,6 @@ class Deployment:
         self.listens = url is None
         self._bound = bound_socket(settings.host, settings.port) if self.listens else None
         self.url = url or url_of(cast("socket.socket", self._bound))
-        self.router: Router | None = None
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
@@ -267,7 +266,6 @@ class Deployment:
                 self._versions.add(self._open[self._candidate.control].program)
             kind = ShadowCanary if self._candidate.is_shadow else Canary
             canary = kind(self._candidate.agent, observer, self._versions.names)
-            self.router = self._candidate.agent.router
             self._versions.route(canary.choose, canary.choose_shadow)
             return canary
         if self._candidate.is_shadow:
@@ -275,8 +273,8 @@ class Deployment:
         else:
             share = self._candidate.share
             # Per batch and by chance: the judge of a rollout can trust nothing less.
-            self.router = Router({self._current: 1.0 - share, name: share}, key=self.name, sticky=False)
-            self._versions.route(self.router.choose)
+            router = Router({self._current: 1.0 - share, name: share}, key=self.name, sticky=False)
+            self._versions.route(router.choose)
         return None
 
     def _let_go(self, name: str) -> None:

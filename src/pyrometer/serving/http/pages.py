@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import Any
 
@@ -23,11 +24,10 @@ def example(signature: Signature) -> dict[str, Any]:
     inputs = []
     for spec in signature.inputs:
         shape = [1 if size == VARYING else size for size in spec.dims]
-        size = 1
-        for own in shape:
-            size *= own
         zero: Any = False if spec.datatype == "BOOL" else 0.0 if spec.dtype.is_floating_point else 0
-        inputs.append({"name": spec.name, "shape": shape, "datatype": spec.datatype, "data": [zero] * size})
+        inputs.append(
+            {"name": spec.name, "shape": shape, "datatype": spec.datatype, "data": [zero] * math.prod(shape)}
+        )
     return {"inputs": inputs}
 
 

@@ -5,6 +5,7 @@ What a request says of itself is held against what the model takes before a sing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 
 from pyrometer.errors import InputError
-from pyrometer.serving.running.signature import VARYING, TensorSpec, num_elements
+from pyrometer.serving.running.signature import VARYING, TensorSpec
 
 MOST_DIMS = 16
 Array = np.ndarray[Any, Any]
@@ -122,7 +123,7 @@ def _array(given: RequestInput, blob: memoryview | None, spec: TensorSpec) -> Ar
         raise InputError(f"{spec.name}: got datatype {given.datatype[:40]}; the model takes {spec.datatype}")
     _require_shape(given.shape, spec)
     if blob is not None:
-        expected = num_elements(given.shape) * spec.carrier.itemsize
+        expected = math.prod(given.shape) * spec.carrier.itemsize
         if len(blob) != expected:
             raise InputError(
                 f"{spec.name}: got {len(blob)} bytes; {given.shape} of {spec.datatype} are {expected} bytes"
@@ -148,9 +149,9 @@ def _from_json(given: RequestInput, spec: TensorSpec) -> Array:
             values = np.array(given.data, np.float64)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"{spec.name}: data holds what is no number, or lists of unlike length") from error
-    if values.size != num_elements(given.shape):
+    if values.size != math.prod(given.shape):
         raise InputError(
-            f"{spec.name}: got {values.size} values; {list(given.shape)} needs {num_elements(given.shape)}"
+            f"{spec.name}: got {values.size} values; {list(given.shape)} needs {math.prod(given.shape)}"
         )
     return _converted(values, spec).reshape(given.shape)
 

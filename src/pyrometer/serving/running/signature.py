@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -198,8 +197,3 @@ def _spec(name: str, value: torch.Tensor, varying: set[int]) -> TensorSpec:
         )
     dims = tuple(VARYING if dim == 0 or dim in varying else size for dim, size in enumerate(value.shape))
     return TensorSpec(name, value.dtype, dims)
-
-
-def num_elements(shape: Sequence[int]) -> int:
-    """How many values a tensor of this shape holds."""
-    return math.prod(shape)
