@@ -174,7 +174,7 @@ def test_a_relative_store_in_the_file_counts_from_the_file(tmp_path: Path):
         ("margn = 0.1", "[tool.pyrometer] margn: no such setting; did you mean margin?"),
         (
             "zzz = 1",
-            "[tool.pyrometer] zzz: no such setting; legal are store, margin, confidence, budget, seed, capture, strict, progress, rules, guard, monitor, serve",
+            "[tool.pyrometer] zzz: no such setting; legal are store, margin, confidence, budget, seed, capture, strict, progress, rules, guard, monitor, serve, tune",
         ),
         ("[tool.pyrometer.ruls]", "[tool.pyrometer] ruls: no such setting; did you mean rules?"),
         (

@@ -237,12 +237,12 @@ def of_rank(folder: Path, rank: int, world: int) -> Any:
 
 def test_files_of_jobs_of_different_sizes_are_told(tmp_path: Path) -> None:
     job = merge_ranks([reduce_rank(of_rank(tmp_path, 0, 8)), reduce_rank(of_rank(tmp_path, 1, 4))])
-    assert any("jobs of 4 and of 8 ranks" in note for note in job.notes)
+    assert any("jobs of 4 and of 8 ranks" in note for note in job.warnings)
 
 
 def test_a_rank_beyond_the_world_is_told(tmp_path: Path) -> None:
     job = merge_ranks([reduce_rank(of_rank(tmp_path, 0, 4)), reduce_rank(of_rank(tmp_path, 9, 4))])
-    assert any("rank 9 is beyond the 4" in note for note in job.notes)
+    assert any("rank 9 is beyond the 4" in note for note in job.warnings)
 
 
 def test_beside_the_others_a_rank_is_not_told_to_be_alone(tmp_path: Path) -> None:

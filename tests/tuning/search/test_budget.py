@@ -49,6 +49,7 @@ class TimedLaboratory:
     clock: Clock
     opening_s = 6.0
     step_s = 0.05
+    num_steps = 60
     slowest_lever_s = 70.0
 
     def __init__(self, source, folder, limits, **_):

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,9 +62,7 @@ class TuneSettings(Record, frozen=True, kw_only=True):
             raise InputError(
                 f"tolerance: got {self.tolerance}; legal is above 0 and below 1, for example 1e-2"
             )
-        unknown = [stage for stage in self.stages if stage not in STAGES]
-        if unknown:
-            raise InputError(f"stages: {unknown[0]!r} is none; legal are {', '.join(STAGES)}")
+        _require_stages(self.stages)
 
     @property
     def may_change_meaning(self) -> bool:
@@ -73,10 +71,17 @@ class TuneSettings(Record, frozen=True, kw_only=True):
 
 
 def load_tune_settings(cwd: Path, given: Mapping[str, Any]) -> TuneSettings:
-    """The settings of the project in a folder, under those that are given and neither None nor empty.
+    """The settings of the project in a folder, under those that are given: neither None, nor empty, nor False.
 
     Raises:
         InputError: an unreadable file, an unknown key or a bad value.
     """
-    told = {name: value for name, value in given.items() if value not in (None, [], False)}
+    told = {name: value for name, value in given.items() if value is not False and value != []}
+    _require_stages(told.get("stages", ()))
     return load_table(TuneSettings, "tune", cwd, told, spelled=_SPELLED)
+
+
+def _require_stages(stages: Iterable[str]) -> None:
+    unknown = [stage for stage in stages if stage not in STAGES]
+    if unknown:
+        raise InputError(f"stages: {unknown[0]!r} is none; legal are {', '.join(STAGES)}")
