@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyrometer.cli.parameters import DURATION
+from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings
 
@@ -34,6 +34,7 @@ CANARY_SHARE = 0.01
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free one.  [default: 8000]")
 @click.option("--latency", type=DURATION, help="That a batch may take in the model.  [default: 50ms]")
+@click.option("--memory", type=BYTES, help="That a batch may take at its peak.  [default: what is free]")
 @click.option(
     "--batch", type=click.IntRange(1), help="Rows of a batch.  [default: the most within the limits]"
 )
@@ -93,6 +94,7 @@ def _served(target: str, flags: dict[str, Any]) -> tuple[Source, ServeSettings, 
         host=flags["host"],
         port=flags["port"],
         latency_s=flags["latency"],
+        memory_bytes=flags["memory"],
         batch=flags["batch"],
     )
     return source_of(target, flags["recipe"]), settings, parse_buckets(flags["buckets"])

@@ -9,7 +9,7 @@ import click
 
 from pyrometer.cli.interrupts import finishing
 from pyrometer.cli.pages import page_option, write_page
-from pyrometer.cli.parameters import BYTES, DURATION
+from pyrometer.cli.parameters import BYTES, DURATION, SHARE
 from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
@@ -31,6 +31,7 @@ SUFFIX = ".recipe.toml"
 @click.option("--latency", type=DURATION, help="Goal for the median step, such as 10ms.")
 @click.option("--memory", type=BYTES, help="Limit of the peak memory, such as 2GiB.")
 @click.option("--budget", type=DURATION, help="Time for all of it.  [default: 10m]")
+@click.option("--tolerance", type=SHARE, help="Largest error of inexact levers, such as 1%.  [default: 3%]")
 @click.option("--metric", metavar="FILE:FUNCTION", help="Your metric of a model; more is better.")
 @click.option("--allow", type=click.Choice(["semantic"]), help="Try levers that change what is computed.")
 @click.option("--only", multiple=True, metavar="LEVER", help="Try only this lever; may be repeated.")
@@ -122,6 +123,7 @@ def _settings(flags: dict[str, Any]) -> TuneSettings:
         "latency_s": flags["latency"],
         "memory_bytes": flags["memory"],
         "budget_s": flags["budget"],
+        "tolerance": flags["tolerance"],
         "metric": flags["metric"],
         "allow_semantic": flags["allow"] == "semantic",
         "only": list(flags["only"]),
