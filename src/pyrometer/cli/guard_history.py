@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,12 +123,19 @@ def prune(store: Store, *, keep: int, dry_run: bool, as_json: bool) -> None:
 
 @click.command()
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.csv, FILE.json or FILE.html."
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="FILE.csv, FILE.json, FILE.html or FILE.bencher.json.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @store_option
 def export(store: Store, *, output: Path, force: bool) -> None:
-    """Write the history to a file; the extension chooses the format. CSV has a row per benchmark, metric and commit."""
+    """Write the history to a file; the extension chooses the format.
+
+    CSV has a row per benchmark, metric and commit; .bencher.json has the figures of the last commit, for `bencher run --adapter json`.
+    """
     from pyrometer.cli.export import write_file
     from pyrometer.cli.printing import document_json
     from pyrometer.record import to_dict
@@ -138,12 +146,16 @@ def export(store: Store, *, output: Path, force: bool) -> None:
         ".csv": lambda: _rows(document),
         ".json": lambda: document_json(to_dict(document)),
         ".html": lambda: page(document).encode("utf-8", "replace"),
+        ".bencher.json": lambda: _for_bencher(store),
     }
-    if output.suffix.lower() not in written:
+    extension = "".join(
+        output.suffixes[-2:] if output.suffixes[-2:-1] == [".bencher"] else output.suffixes[-1:]
+    )
+    if extension.lower() not in written:
         raise InputError(
-            f"{output}: the extension {output.suffix!r} names no format; legal are {', '.join(written)}"
+            f"{output}: the extension {extension!r} names no format; legal are {', '.join(written)}"
         )
-    write_file(output, written[output.suffix.lower()](), force=force)
+    write_file(output, written[extension.lower()](), force=force)
 
 
 def read_document(store: Store) -> GuardHistoryDocument:
@@ -245,3 +257,10 @@ def _rows(document: GuardHistoryDocument) -> bytes:
             own = [getattr(point, name) for name in Point.__struct_fields__]
             writer.writerow([series.benchmark, series.metric, series.kind, *own])
     return text.getvalue().encode()
+
+
+def _for_bencher(store: Store) -> bytes:
+    from pyrometer.guard.exchange.writing import to_bencher_metrics
+    from pyrometer.guard.history.stored import read_jobs
+
+    return json.dumps(to_bencher_metrics(read_jobs(store).records[-1].report.gates), indent=1).encode()

@@ -154,6 +154,10 @@ def test_verbs_show_accept_export_and_prune(here, kept, capsys, commit):
     assert float(rows[19]["chained"]) == pytest.approx(1.1, rel=1e-6)
     for name in ("history.json", "history.html"):
         assert main(["guard", "export", "-o", name]) == 0
+    assert main(["guard", "export", "-o", "v1.2.bencher.json"]) == 0
+    figures = json.loads((here / "v1.2.bencher.json").read_text())
+    assert all(set(measure) >= {"value"} for measures in figures.values() for measure in measures.values())
+    assert {row["benchmark"] for row in rows} == set(figures)
     assert main(["guard", "export", "-o", "history.xml"]) == 2
     assert main(["guard", "accept", commit(11)]) == 2
     assert main(["guard", "prune", "--keep", "3"]) == 0
