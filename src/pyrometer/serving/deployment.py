@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import msgspec
 
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.garbage import Settled
 from pyrometer.listening import bound_socket, require_token, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import format_percent
@@ -93,6 +94,7 @@ class Deployment:
         self._open: dict[str, Prepared] = {}
         self._reloading = asyncio.Lock()
         self._server: Any = None
+        self._settled = Settled()
         self.too_much = ""
         """What its memory was when it reached its limit; Ray ends a replica by it, as `run` ends by itself."""
 
@@ -154,7 +156,7 @@ class Deployment:
         self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
         assert self._bound is not None
         bound, self._bound = self._bound, None
-        with app.monitor, self._reloaded_by_signal():
+        with app.monitor, self._settled, self._reloaded_by_signal():
             following = None if canary is None else asyncio.create_task(canary.follow())
             try:
                 await self._server.run_until_ended(bound, on_ready)
@@ -254,6 +256,7 @@ class Deployment:
             for one in gone:
                 self._let_go(one)
             fresh.program.session.activate()
+            self._settled.renew()
             return name
 
     def _admit_candidate(self, observer: Observer) -> Canary | None:

@@ -11,6 +11,7 @@ from pyrometer.errors import UserProgramError
 from pyrometer.tuning import tune
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.recipe.signature import Signature
+from pyrometer.tuning.search import place
 from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
@@ -124,14 +125,14 @@ def searched(monkeypatch):
     def run(budget_s, diagnosis=0.0, memory_bytes=None, **machine):
         clock = Clock()
         kind = type("Machine", (TimedLaboratory,), {"clock": clock, **machine})
-        monkeypatch.setattr(tune, "Laboratory", kind)
+        monkeypatch.setattr(place, "Laboratory", kind)
 
         def advised(source, budget, tell):
             clock.take(budget.diagnosis_s * diagnosis)
             return (), None
 
         monkeypatch.setattr(tune, "_advised", advised)
-        monkeypatch.setattr(tune, "send", lambda work, place: None)
+        monkeypatch.setattr(place, "send", lambda *_: None)
         monkeypatch.setattr(tune, "make_recipe", lambda *_, **__: SimpleNamespace(kind="inference"))
         work = SimpleNamespace(name="work")
         budget = Budget(budget_s, clock)

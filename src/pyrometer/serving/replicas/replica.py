@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from typing import Any, NamedTuple
 
+from pyrometer.garbage import Settled
 from pyrometer.monitor.export.prometheus import joined_pages
 from pyrometer.serving.deployment import Candidate, Deployment
 from pyrometer.serving.http.app import Application
@@ -71,6 +72,7 @@ class Replica:
         )
         self._stack.callback(self._deployment.close)
         self._deployment.prepare()
+        self._stack.enter_context(Settled())
         context = serve.get_replica_context()
         self._handle = serve.get_deployment_handle(context.deployment, context.app_name)
         # Ray's proxy asks any replica, and sums of one after those of another would look like restarts.

@@ -102,11 +102,19 @@ class RankLever(LeverOf[RankSubject]):
     """One reversible change to how a script spreads its model over ranks.
 
     It is applied before the script starts; what `refuses` and `choices` ask was seen while the script ran as it is.
+
+    Attributes:
+        unseen: what is told where the lever never counted that it is in force.
     """
 
     stage: ClassVar[Stage] = "device"
     place: ClassVar[Place] = "settings"
     kinds = frozenset({"ranks"})
+    unseen: ClassVar[str] = "it was not called"
+
+    def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
+        """Why it can be seen after the first steps that the change is not in force."""
+        return None if subject.counts.get(self.name) else self.unseen
 
 
 L = TypeVar("L", bound=type[LeverOf[Any]])

@@ -35,6 +35,17 @@ FRESH_SEED = 7919
 
 
 @dataclass
+class Confirmation:
+    """What the confirmation found; nothing where no lever was kept."""
+
+    configuration: Configuration
+    verdict: Verdict | None = None
+    numerics: Numerics | None = None
+    peak_bytes: Bytes | None = None
+    note: str | None = None
+
+
+@dataclass
 class Pairs:
     """How many pairs of processes, and how long each is compared.
 

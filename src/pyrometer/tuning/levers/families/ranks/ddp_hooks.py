@@ -24,6 +24,7 @@ class DdpHook(RankLever):
     """A hook that sends gradients in another form; it counts its calls."""
 
     excludes = frozenset({"gradient_hook"})
+    unseen = "the hook was not called"
 
     def refuses(self, subject: RankSubject) -> str | None:
         """Gradients have to be float32, and nobody else's hook in their way."""
@@ -57,10 +58,6 @@ class DdpHook(RankLever):
 
         subject.on_ddp.append(register)
 
-    def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
-        """It was called."""
-        return None if subject.counts.get(self.name) else "the hook was not called"
-
 
 def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
     """With the types that DistributedDataParallel asks of a hook."""
@@ -81,14 +78,11 @@ class DdpFp16(DdpHook):
     why = "Half of the bytes. Gradients below 6e-8 vanish and those above 65,504 overflow; where the network is fast, the casts cost more than they save."
     fix_class = "tolerance"
     prior = 0.85
+    pasted = ("model.register_comm_hook(None, default_hooks.fp16_compress_hook)",)
 
     def hook(self, model: DistributedDataParallel, parameters: Parameters) -> tuple[Any, Callable[..., Any]]:
         """Of torch."""
         return model.process_group, default_hooks.fp16_compress_hook
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The call."""
-        return ["model.register_comm_hook(None, default_hooks.fp16_compress_hook)"]
 
 
 @lever
@@ -100,6 +94,7 @@ class DdpBf16(DdpHook):
     why = "Half of the bytes, with the range of float32 and three digits."
     fix_class = "tolerance"
     prior = 0.85
+    pasted = ("model.register_comm_hook(None, default_hooks.bf16_compress_hook)",)
 
     def refuses_backend(self, subject: RankSubject) -> str | None:
         """Of the backends NCCL and XCCL alone."""
@@ -112,10 +107,6 @@ class DdpBf16(DdpHook):
     def hook(self, model: DistributedDataParallel, parameters: Parameters) -> tuple[Any, Callable[..., Any]]:
         """Of torch."""
         return model.process_group, default_hooks.bf16_compress_hook
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The call."""
-        return ["model.register_comm_hook(None, default_hooks.bf16_compress_hook)"]
 
 
 @lever

@@ -25,6 +25,7 @@ class DdpNoSync(RankLever):
     )
     fix_class = "exact"
     prior = 0.7
+    unseen = "all backward passes sent their gradients"
 
     def refuses(self, subject: RankSubject) -> str | None:
         """The script has to accumulate, always as often, and to send each time."""
@@ -45,10 +46,6 @@ class DdpNoSync(RankLever):
     def apply(self, subject: RankSubject, parameters: Parameters) -> None:
         """Send in the last pass; what an update would find unsent is sent before it."""
         subject.on_ddp.append(lambda model: _attach(subject, model, parameters["passes"]))
-
-    def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
-        """Some passes sent nothing."""
-        return None if subject.counts.get(self.name) else "all backward passes sent their gradients"
 
     def lines(self, parameters: Parameters) -> list[str]:
         """Where to put the context."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import inspect
 from typing import Any, ClassVar
 
@@ -34,9 +33,9 @@ class _DdpSetting(RankLever):
             return f"{self.argument} is {self.value} already"
         return self.refuses_ddp(subject)
 
-    @abc.abstractmethod
     def refuses_ddp(self, subject: RankSubject) -> str | None:
         """Why the script has no use for it."""
+        return None
 
     def apply(self, subject: RankSubject, parameters: Parameters) -> None:
         """Put it in place of the script's."""
@@ -112,13 +111,17 @@ class DdpBucketViews(_DdpSetting):
     argument, value = "gradient_as_bucket_view", True
     prior = 0.93
 
+
+class _AllUsed(_DdpSetting):
+    """One that needs each parameter in each step."""
+
     def refuses_ddp(self, subject: RankSubject) -> str | None:
-        """It fits all."""
-        return None
+        """All parameters have been used in all steps so far."""
+        return f"{min(subject.unused)} got no gradient in some step" if subject.unused else None
 
 
 @lever
-class DdpStaticGraph(_DdpSetting):
+class DdpStaticGraph(_AllUsed):
     """Promise that the same parameters are used in the same order in each step."""
 
     name = "ddp_static_graph"
@@ -130,13 +133,9 @@ class DdpStaticGraph(_DdpSetting):
     argument, value = "static_graph", True
     prior = 0.97
 
-    def refuses_ddp(self, subject: RankSubject) -> str | None:
-        """All parameters have been used in all steps so far."""
-        return _unused(subject)
-
 
 @lever
-class DdpNoUnused(_DdpSetting):
+class DdpNoUnused(_AllUsed):
     """Do not look for parameters without a gradient."""
 
     name = "ddp_no_unused"
@@ -147,14 +146,6 @@ class DdpNoUnused(_DdpSetting):
     )
     argument, value = "find_unused_parameters", False
     prior = 0.9
-
-    def refuses_ddp(self, subject: RankSubject) -> str | None:
-        """All parameters have been used in all steps so far."""
-        return _unused(subject)
-
-
-def _unused(subject: RankSubject) -> str | None:
-    return f"{min(subject.unused)} got no gradient in some step" if subject.unused else None
 
 
 @lever

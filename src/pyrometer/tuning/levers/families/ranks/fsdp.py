@@ -42,6 +42,8 @@ class FsdpKeepGathered(_FsdpLever):
     why = "Each block is gathered once per step in place of twice, for the memory of all parameters in full."
     fix_class = "exact"
     prior = 0.8
+    pasted = ("# fully_shard(block, reshard_after_forward=False)",)
+    unseen = "blocks are sharded again after the forward pass"
 
     def refuses_fsdp(self, subject: RankSubject) -> str | None:
         """Blocks are gathered twice only where they are in another sharded module."""
@@ -55,14 +57,6 @@ class FsdpKeepGathered(_FsdpLever):
         """Put it in place of the script's."""
         subject.shard_settings["reshard_after_forward"] = False
         subject.on_shards.append(lambda shards: _note_gathered(subject, shards))
-
-    def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
-        """After a forward pass a block holds whole parameters."""
-        return None if subject.counts.get(self.name) else "blocks are sharded again after the forward pass"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The argument."""
-        return ["# fully_shard(block, reshard_after_forward=False)"]
 
 
 def _note_gathered(subject: RankSubject, shards: list[nn.Module]) -> None:
@@ -131,6 +125,11 @@ class FsdpBfloat16(_FsdpLever):
     place = "precision"
     fix_class = "tolerance"
     prior = 0.7
+    pasted = (
+        "policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)",
+        "# fully_shard(block, mp_policy=policy)",
+    )
+    unseen = "blocks do not compute in bfloat16"
 
     def refuses_fsdp(self, subject: RankSubject) -> str | None:
         """The script must not have a policy of its own."""
@@ -145,17 +144,6 @@ class FsdpBfloat16(_FsdpLever):
             param_dtype=torch.bfloat16, reduce_dtype=torch.float32
         )
         subject.on_shards.append(lambda shards: _note_dtype(subject, shards))
-
-    def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
-        """A block has bfloat16 parameters while it runs."""
-        return None if subject.counts.get(self.name) else "blocks do not compute in bfloat16"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The argument."""
-        return [
-            "policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)",
-            "# fully_shard(block, mp_policy=policy)",
-        ]
 
 
 def _note_dtype(subject: RankSubject, shards: list[nn.Module]) -> None:
@@ -181,6 +169,7 @@ class FsdpPrefetch(_FsdpLever):
     )
     fix_class = "exact"
     prior = 0.95
+    unseen = "no block gathers others ahead"
 
     def refuses_fsdp(self, subject: RankSubject) -> str | None:
         """It takes streams, and blocks."""
@@ -195,10 +184,6 @@ class FsdpPrefetch(_FsdpLever):
     def apply(self, subject: RankSubject, parameters: Parameters) -> None:
         """Once all is sharded."""
         subject.on_shards.append(lambda _: _prefetch(subject, parameters["ahead"]))
-
-    def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
-        """The blocks were told."""
-        return None if subject.counts.get(self.name) else "no block gathers others ahead"
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The call."""

@@ -1,0 +1,40 @@
+"""Whether goals are met, and what the hardware leaves where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyrometer.tuning.levers.choice import Configuration
+from pyrometer.tuning.outcome import Goal
+from pyrometer.tuning.search.baseline import Baseline
+from pyrometer.tuning.search.confirming import Confirmation
+from pyrometer.tuning.search.remaining import remaining
+from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.trials.protocol import Source
+
+
+def goals_of(
+    source: Source, settings: TuneSettings, base: Baseline, confirmation: Confirmation
+) -> Iterator[Goal]:
+    """Each goal that was given, with what was reached: by the recipe where one was confirmed, else by the baseline."""
+    verdict = confirmation.verdict if confirmation.configuration else None
+    if settings.latency_s is not None:
+        before = base.measurement.median_s
+        # Of the confirmation too, whose figures are those that are told.
+        reached = before if verdict is None else (verdict.baseline_s or before) * verdict.ratio
+        met = reached <= settings.latency_s
+        known = source != Source()  # not of a script
+        left = "" if met or not known else remaining(source, reached, _dtype(confirmation.configuration))
+        yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met, left=left)
+    if settings.memory_bytes is not None:
+        peak = confirmation.peak_bytes if confirmation.configuration else base.peak_bytes
+        met_memory = None if peak is None else peak <= settings.memory_bytes
+        yield Goal(name="memory", goal=settings.memory_bytes, reached=peak, met=met_memory)
+
+
+def _dtype(configuration: Configuration) -> str:
+    """What most of the arithmetic is in."""
+    names = {choice.lever for choice in configuration}
+    if names & {"autocast_bf16", "cast_bf16"}:
+        return "bfloat16"
+    return "float16" if "autocast_fp16" in names else "float32"
