@@ -3,12 +3,12 @@
 import os
 import re
 import signal
-import time
 
 import httpx
 import psutil
 import pytest
 from served import SETTINGS, URL, Load, answers, process
+from services import until
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,13 +38,6 @@ def replicas(server):
         except psutil.NoSuchProcess:
             continue
     return found
-
-
-def until(condition, what):
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
 
 
 def test_replicas_answer_as_one_server_does(served):

@@ -1,7 +1,6 @@
 """A model to serve whose inputs say what it does: it raises, hangs, waits or loses rows; and requests for it."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -57,10 +56,3 @@ def beside(url, *rows, **more):
     """A request in a thread of its own."""
     pool = ThreadPoolExecutor(1)
     return pool.submit(lambda: httpx.post(url + PATH, json=body_of(rows, **more), timeout=60))
-
-
-def until(condition, what):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.005)

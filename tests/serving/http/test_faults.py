@@ -5,7 +5,8 @@ import threading
 
 import httpx
 import pytest
-from moody import HANGS, LOSES_ROWS, PATH, RAISES, WAITS, beside, body_of, infer, row, until
+from moody import HANGS, LOSES_ROWS, PATH, RAISES, WAITS, beside, body_of, infer, row
+from services import until
 
 import pyrometer as pm
 from pyrometer.errors import InputError, UsageError

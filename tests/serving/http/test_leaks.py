@@ -5,8 +5,9 @@ import time
 
 import httpx
 import pytest
-from moody import PATH, WAITS, Moody, beside, body_of, infer, row, until
+from moody import PATH, WAITS, Moody, beside, body_of, infer, row
 from prometheus_client.parser import text_string_to_metric_families
+from services import until
 
 from pyrometer.errors import UserProgramError
 from pyrometer.monitor.collector import Clocks
