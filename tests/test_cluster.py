@@ -155,9 +155,9 @@ def trace_of(rank):
 @pytest.mark.slow
 def test_a_job_is_read_alike_on_a_cluster_whose_worker_dies(ray, tmp_path):
     from pyrometer.trace.jobs.executor import SerialExecutor
+    from pyrometer.trace.jobs.job import RankFailure
     from pyrometer.trace.jobs.on_cluster import RayExecutor
     from pyrometer.trace.jobs.reduce import reduce_rank
-    from pyrometer.trace.jobs.summary import RankFailure
 
     paths = []
     for rank in range(3):

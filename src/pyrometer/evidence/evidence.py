@@ -22,8 +22,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.reporting.rank_report import RankReport
-from pyrometer.trace.reporting.verdict import TraceVerdict
+from pyrometer.trace.records.rank import RankReport, TraceVerdict
 from pyrometer.workload.program.record import Program
 
 VERSION = 1

@@ -31,11 +31,8 @@ from pyrometer.rules.finding import Finding
 from pyrometer.scaling.record import Basis, ScaleCheck, ScalePrediction, Scaling
 from pyrometer.store.comparison import Comparison
 from pyrometer.trace.difference.record import TraceDiff
-from pyrometer.trace.jobs.job import RankTime
-from pyrometer.trace.jobs.pipeline import Pipeline
-from pyrometer.trace.jobs.stragglers import Straggler
-from pyrometer.trace.jobs.waits import JobCollective
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.jobs.job import JobCollective, Pipeline, RankTime, Straggler
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, StageReport, Tuning
 from pyrometer.tuning.recipe.comparing import RecipeComparison

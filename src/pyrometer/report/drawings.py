@@ -36,7 +36,7 @@ from pyrometer.report.charts.trend import trend
 from pyrometer.report.charts.trials import trial_strip
 from pyrometer.report.charts.windows import window_line
 from pyrometer.report.facts import trace_words
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.trace.reporting.totals import arithmetic_of
 
 

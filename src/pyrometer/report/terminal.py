@@ -34,7 +34,7 @@ from pyrometer.report.facts.layout import Fact, Table, percent, shortened
 from pyrometer.report.facts.memory import saving
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
 from pyrometer.series import thinned
-from pyrometer.trace.analysis.what_if import WhatIf
+from pyrometer.trace.records.gains import WhatIf
 
 AXIS_CELLS = 50
 FEWEST_CELLS = 12

@@ -20,7 +20,7 @@ from pyrometer.report.facts.trace_words import (
 )
 from pyrometer.trace.analysis.hardware_counters import FLOP_OF
 from pyrometer.trace.naming.shapes import shape_words
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 
 
 def _idle(report: RankReport) -> Section | None:

@@ -50,7 +50,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.lint.output.text import summary_of
 from pyrometer.rules.lint.result import LintResult
 from pyrometer.text import shortened
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.trace.reporting.verdict import judge
 from pyrometer.tuning.shapes.record import ShapeStrategies
 

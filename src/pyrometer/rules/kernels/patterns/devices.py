@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
 
 if TYPE_CHECKING:
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
 
 
 def datasheet(trace: RankReport) -> DatasheetPeaks | None:
