@@ -201,7 +201,7 @@ def work():
 
 def environment_of_a_new_process():
     """As the verb sees it; tests before this one may have left this process one thread."""
-    from pyrometer.hardware.environment import Environment
+    from pyrometer.hardware.record import Environment
     from pyrometer.record import from_json
 
     told = "from pyrometer.hardware.environment import *; from pyrometer.record import *; print(to_json(read_environment()).decode())"

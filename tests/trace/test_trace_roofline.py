@@ -8,8 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from pyrometer.hardware.datasheet import DatasheetPeaks
-from pyrometer.hardware.peaks import Peak, Peaks
+from pyrometer.hardware.peaks import DatasheetPeaks, Peak, Peaks
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.roofline import roofline
 from pyrometer.trace.analysis.utilisation import utilisation

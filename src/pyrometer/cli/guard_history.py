@@ -22,7 +22,7 @@ from pyrometer.redaction import redacted_argv
 if TYPE_CHECKING:
     from pyrometer.guard.check import GuardOptions
     from pyrometer.guard.gate import GuardReport
-    from pyrometer.report.documents import GuardHistoryDocument
+    from pyrometer.report.history_documents import GuardHistoryDocument
     from pyrometer.store.store import Store
 
 

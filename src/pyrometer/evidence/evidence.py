@@ -12,7 +12,7 @@ from pyrometer.dataflow.report import DataflowReport
 from pyrometer.evidence.kinds import RecordKind
 from pyrometer.evidence.launch_outcome import LaunchOutcome
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.host.profile import HostProfile
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.profile import MemoryProfile

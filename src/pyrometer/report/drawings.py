@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.stability import Soak
+from pyrometer.bench.record import Soak
 from pyrometer.compiler.report import CompileReport
 from pyrometer.report.chapters.chapter import Chart
 from pyrometer.report.chapters.compile import REST_SLOT, WHOLE_SLOT, phase_slots

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyrometer.hardware.datasheet import DatasheetPeaks
-from pyrometer.hardware.peaks import Peak, Peaks
+from pyrometer.hardware.peaks import DatasheetPeaks, Peak, Peaks
 from pyrometer.trace.analysis.roofline import AnyPeaks, peaks_for, roof_of
 from pyrometer.trace.records.rates import Ceiling
 from pyrometer.trace.trace import RankTrace

@@ -15,19 +15,12 @@ import polars as pl
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import CALLS, Kind, is_kind
 from pyrometer.trace.naming.kernel_names import shorten
-from pyrometer.trace.records.rates import OperatorCounters
+from pyrometer.trace.records.rates import FLOP_OF, OperatorCounters
 from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.trace import RankTrace
 
 LAUNCH = r"^(cuda|hip)(Ext)?(Module)?Launch(Cooperative)?Kernel|^cu(da)?Launch(Cooperative)?Kernel"
 """Calls that launch one kernel each."""
-
-FLOP_OF = {
-    f"smsp__sass_thread_inst_executed_op_{kind}{operation}_pred_on.sum": 2 if operation == "fma" else 1
-    for kind in "hfd"
-    for operation in ("add", "mul", "fma")
-}
-"""Counters of arithmetic outside of tensor cores, and how many FLOP one instruction of a thread is."""
 
 
 @analysis("hardware_counters")

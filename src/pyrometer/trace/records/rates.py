@@ -91,3 +91,11 @@ class OperatorCounters(Record, frozen=True, kw_only=True):
     counters: Annotated[
         dict[str, float], doc("sums of `….sum`, means of the others, by the name of the metric")
     ] = {}
+
+
+FLOP_OF = {
+    f"smsp__sass_thread_inst_executed_op_{kind}{operation}_pred_on.sum": 2 if operation == "fma" else 1
+    for kind in "hfd"
+    for operation in ("add", "mul", "fma")
+}
+"""Counters of arithmetic outside of tensor cores, and how many FLOP one instruction of a thread is."""
