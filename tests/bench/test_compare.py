@@ -210,10 +210,10 @@ def test_identical_real_models_are_never_told_apart():
     model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)), torch.randn(16, 64)
     outcomes = [
         pm.compare(pm.Inference(model, x), pm.Inference(model, x), budget_s=5, seed=seed).outcome
-        for seed in range(40)
+        for seed in range(16)
     ]
-    assert sum(o in {"faster", "slower"} for o in outcomes) <= 2
-    assert outcomes.count("same") >= 30
+    assert sum(o in {"faster", "slower"} for o in outcomes) <= 1
+    assert outcomes.count("same") >= 12
 
 
 def test_sides_that_disturb_each_other_are_not_decided(clock, timed):
