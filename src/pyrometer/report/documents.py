@@ -14,6 +14,7 @@ from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
 from pyrometer.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.guard.exchange.past import PastPoint
 from pyrometer.guard.history.history import History
 from pyrometer.hardware.environment import Environment
 from pyrometer.memory.difference import MemoryDiff
@@ -264,6 +265,9 @@ class GuardHistoryDocument(Document, frozen=True, kw_only=True):
     num_elsewhere: Annotated[
         int, doc("recorded jobs of other machines or settings, which count for nothing")
     ] = 0
+    past: Annotated[
+        list[PastPoint], doc("what other tools measured, the oldest first: for display, never compared")
+    ] = []
 
 
 class RolloutDocument(Document, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyrometer.document import SCHEMA_VERSION
 from pyrometer.errors import InputError
+from pyrometer.guard.exchange.past import PastPoint
 from pyrometer.guard.gate import GuardReport
 from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.record import from_dict
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "compare": CompareDocument,
     "compile": CompileDocument,
     "guard": GuardReport,
+    "guard-past": PastPoint,
     "guard-proof": GuardReport,
     "guard-record": GuardReport,
     "guard-history": GuardHistoryDocument,
