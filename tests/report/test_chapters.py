@@ -16,6 +16,7 @@ from rich.console import Console, RenderableType
 
 from pyrometer.bench.calibration import Calibration, Resolution
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.guard.exchange.past import PastFigure, PastPoint
 from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
 from pyrometer.guard.history.history import history_of
 from pyrometer.guard.history.series import Recorded
@@ -82,6 +83,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
         "guard": guard_report(environment),
+        "guard-past": PastPoint(tool="asv", commit="2" * 40, machine={"cpu": "c"}, figures=[PastFigure(benchmark="b.f", metric="median_s", kind="time", value=0.1)]),
         "guard-proof": guard_report(environment),
         "guard-record": guard_report(environment),
         "guard-history": GuardHistoryDocument(
