@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.bench import cold as module
-from pyrometer.bench.cold import STAGES, ColdStart, measure_cold, summarise_stage
+from pyrometer.bench.cold import measure_cold, summarise_stage
+from pyrometer.bench.record import STAGES, ColdStart
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.workload.target import parse_target
 

@@ -13,10 +13,11 @@ import psutil
 import pytest
 
 from pyrometer.errors import UsageError
-from pyrometer.hardware.conditions import Conditions, ConditionsProbe, conditions_between
+from pyrometer.hardware.conditions import ConditionsProbe, conditions_between
 from pyrometer.hardware.counters import CpuReading, SystemCpuMeter
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.hardware.nvml import GpuReading, count_others
+from pyrometer.hardware.record import Conditions
 
 START = CpuReading(
     at_s=100.0,

@@ -13,8 +13,9 @@ import torch
 from click.testing import CliRunner
 
 from pyrometer.cli.env import command
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import fingerprint
+from pyrometer.hardware.record import Environment
 from pyrometer.hardware.torch_flags import RECORDED_VARIABLES, denormals_flushed, read_settings
 from pyrometer.record import from_json, to_json
 from pyrometer.report.documents import EnvironmentDocument

@@ -13,7 +13,7 @@ import pytest
 from postgres_server import PASSWORD, PostgresServer
 
 from pyrometer.cli.main import main
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.record import from_dict
 from pyrometer.store.failure import UnreachableError
 from pyrometer.store.saving import Saved, save_result

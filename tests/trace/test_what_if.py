@@ -9,9 +9,10 @@ import pytest
 
 from pyrometer.errors import InputError
 from pyrometer.trace.analysis.recoverable import largest_gains
-from pyrometer.trace.analysis.what_if import Change, parse_change, what_if
+from pyrometer.trace.analysis.what_if import parse_change, what_if
 from pyrometer.trace.dependencies.select import KINDS
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.gains import Change
 
 
 def gain_us(trace: Any, change: str) -> float:

@@ -19,10 +19,10 @@ from pyrometer.trace.jobs.executor import (
     executor_for,
     reduce_file,
 )
-from pyrometer.trace.jobs.job import Job
+from pyrometer.trace.jobs.job import Job, RankFailure
 from pyrometer.trace.jobs.merge import merge_ranks, read_job
 from pyrometer.trace.jobs.reduce import reduce_rank
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.reading.read import read_trace
 
 
