@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 # `make test-exhaustive` looks for new ones, and says how to repeat what it finds.
 CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "repeatable", derandomize=True, max_examples=10, deadline=None, suppress_health_check=CHECKS
+    "repeatable", derandomize=True, max_examples=6, deadline=None, suppress_health_check=CHECKS
 )
 settings.register_profile(
     "exhaustive", max_examples=500, deadline=None, suppress_health_check=CHECKS, print_blob=True

@@ -432,6 +432,7 @@ def test_wrong_use_is_one_line(traced: Any, tmp_path: Path, arguments: list[str]
     assert said in done.error
 
 
+@pytest.mark.slow
 def test_files_are_analysed_without_torch(one: Path) -> None:
     code = (
         "import sys; from pyrometer.cli.main import main; "

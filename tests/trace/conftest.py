@@ -17,7 +17,7 @@ from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace, Trace
 
 REAL = Path(os.environ.get("PYROMETER_TRACES") or "../shared/traces")
-LARGE_BYTES = 700_000
+LARGE_BYTES = 100_000
 HOST_PID = 100
 MAIN = 100
 
