@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.document import Document
-from pyrometer.guard.history.history import History
+from pyrometer.guard.history.record import History
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Seconds
 from pyrometer.record import doc

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.guard.history.history import GATED
-from pyrometer.guard.history.proofs import Change
-from pyrometer.guard.history.series import Series
+from pyrometer.guard.history.record import Change, Series
 from pyrometer.report.chapters.chapter import Answer, Block, Chapter, Chart, Code, Facts, Rows, Text, Told
 from pyrometer.report.chapters.surroundings import machine, provenance
 from pyrometer.report.charts.trend import Trend
