@@ -14,8 +14,6 @@ import pyrometer as pm
 from pyrometer.bench.comparison.verdict import sentence
 from pyrometer.errors import InputError, UserProgramError
 
-pytestmark = pytest.mark.measuring
-
 
 def noisy(step_s, seed=0, spread=0.03):
     rng = np.random.default_rng(seed)
@@ -41,6 +39,7 @@ def test_short_calls_are_compared_by_the_fastest_of_a_batch_and_long_ones_by_cpu
     assert (long.metric, long.calls_per_batch) == ("cpu", 1)
 
 
+@pytest.mark.measuring
 def test_a_program_that_waits_is_compared_by_wall_time():
     v = pm.compare(
         pm.Call(lambda: time.sleep(0.004), name="A"), pm.Call(lambda: time.sleep(0.008), name="B"), budget_s=5
@@ -196,6 +195,7 @@ def test_nonsense_is_refused(clock, timed, arguments):
         pm.compare(timed(noisy(0.01)), timed(noisy(0.01)), clock=clock, **arguments)
 
 
+@pytest.mark.measuring
 def test_real_models_with_a_real_difference():
     small, large = nn.Linear(64, 64), nn.Sequential(*[nn.Linear(64, 64) for _ in range(4)])
     x = torch.randn(16, 64)
@@ -204,15 +204,16 @@ def test_real_models_with_a_real_difference():
     assert v.ratio > 1.5
 
 
+@pytest.mark.measuring
 @pytest.mark.slow
 def test_identical_real_models_are_never_told_apart():
     model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)), torch.randn(16, 64)
     outcomes = [
         pm.compare(pm.Inference(model, x), pm.Inference(model, x), budget_s=5, seed=seed).outcome
-        for seed in range(40)
+        for seed in range(16)
     ]
-    assert sum(o in {"faster", "slower"} for o in outcomes) <= 2
-    assert outcomes.count("same") >= 30
+    assert sum(o in {"faster", "slower"} for o in outcomes) <= 1
+    assert outcomes.count("same") >= 12
 
 
 def test_sides_that_disturb_each_other_are_not_decided(clock, timed):

@@ -20,21 +20,16 @@ from pyrometer.guard.exchange.past import PastFigure, PastPoint
 from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
 from pyrometer.guard.history.history import history_of
 from pyrometer.guard.history.series import Recorded
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.place import Place
 from pyrometer.record import to_dict
 from pyrometer.report import html, kinds, markdown, terminal
 from pyrometer.report.chapters.chapter import Chapter
 from pyrometer.report.chapters.documents import TELLERS, tell
-from pyrometer.report.documents import (
-    AuditDocument,
-    CalibrationDocument,
-    Document,
-    GuardHistoryDocument,
-    RolloutDocument,
-    ScaleDocument,
-)
+from pyrometer.report.documents import AuditDocument, Document
+from pyrometer.report.history_documents import GuardHistoryDocument, RolloutDocument
+from pyrometer.report.target_documents import CalibrationDocument, ScaleDocument
 from pyrometer.rollout.judging.judgement import Guard, MetricTest
 from pyrometer.rollout.state import Decision, Point
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem

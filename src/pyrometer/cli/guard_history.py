@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyrometer.guard.check import GuardOptions
     from pyrometer.guard.exchange.past import PastPoint
     from pyrometer.guard.gate import GuardReport
-    from pyrometer.report.documents import GuardHistoryDocument
+    from pyrometer.report.history_documents import GuardHistoryDocument
     from pyrometer.store.store import Store
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pyrometer.bench.comparison.verdict import ReferenceTests, Verdict
 from pyrometer.document import Document
 from pyrometer.errors import ExitCode
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyrometer.errors import InputError
 from pyrometer.guard.history.stored import read_history, read_jobs, read_past_points
-from pyrometer.report.documents import GuardHistoryDocument
+from pyrometer.report.history_documents import GuardHistoryDocument
 from pyrometer.store.store import Store
 
 

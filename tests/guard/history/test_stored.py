@@ -24,7 +24,7 @@ from pyrometer.guard.history.stored import (
     read_jobs,
     require_same_conditions,
 )
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.record import from_dict, to_dict
 from pyrometer.report.chapters import guard_history as words
 from pyrometer.report.chinese import chinese

@@ -13,8 +13,8 @@ from pyrometer.guard.gate import GuardReport
 from pyrometer.guard.history.history import History, history_of
 from pyrometer.guard.history.series import Recorded, chain
 from pyrometer.guard.revisions import GitError, git
-from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.fingerprint import Value, must_match
+from pyrometer.hardware.record import Environment
 from pyrometer.record import Record, doc, from_dict
 from pyrometer.store.marks import with_accepted
 from pyrometer.store.run import Run

@@ -10,9 +10,9 @@ from pyrometer.quantity import counted
 from pyrometer.report.chapters.chapter import Answer, Block, Chapter, Chart, Code, Facts, Rows, Text, Told
 from pyrometer.report.chapters.surroundings import machine, provenance
 from pyrometer.report.charts.trend import Trend
-from pyrometer.report.documents import GuardHistoryDocument
 from pyrometer.report.facts import guard_history as facts
 from pyrometer.report.facts.layout import Fact
+from pyrometer.report.history_documents import GuardHistoryDocument
 
 MOST_DRAWN = 12
 PROVE = "pyrometer guard history --prove"

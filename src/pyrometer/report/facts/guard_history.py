@@ -7,8 +7,8 @@ from pyrometer.guard.history.history import History
 from pyrometer.guard.history.proofs import Change
 from pyrometer.guard.history.series import Series
 from pyrometer.quantity import Ratio, counted, format_bytes, format_seconds
-from pyrometer.report.documents import GuardHistoryDocument
 from pyrometer.report.facts.layout import Fact, Table, percent
+from pyrometer.report.history_documents import GuardHistoryDocument
 
 DIGITS = 9
 """Of a commit."""

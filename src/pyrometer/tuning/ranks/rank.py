@@ -1,7 +1,7 @@
 """What torchrun starts for each rank: the script with levers in force, held at the end of its steps, or let run.
 
-`python -P -m pyrometer.tuning.ranks.rank serve SOCKET script.py …` answers requests; `… apply RECIPE script.py …` runs the
-script to its end.
+`python -P -m pyrometer.tuning.ranks.rank serve SOCKET` forks ranks that run a script and answer requests;
+`… apply RECIPE script.py …` runs a script to its end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 import torch
 
 from pyrometer.bench.comparison.interleaving import seed_all
-from pyrometer.bench.fresh import Failure, die_with_parent
+from pyrometer.bench.fresh import Failure
 from pyrometer.bench.memory import meter_for
 from pyrometer.bench.worker import Ran, Run
 from pyrometer.errors import PyrometerError, UserProgramError
@@ -32,6 +32,7 @@ from pyrometer.source.ownership import owner_of
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.ranks.forks import serve_forks
 from pyrometer.tuning.ranks.messages import Answer, Hello
 from pyrometer.tuning.ranks.watch import Watch
 from pyrometer.tuning.recipe.recipe import load_recipe
@@ -57,7 +58,7 @@ class HeldScript:
         self._times: list[float] = []
         self._began_cpu = 0.0
         self.rank = int(os.environ["RANK"])
-        self._send(Hello(rank=self.rank, pid=os.getpid()))
+        self._send(Hello(rank=self.rank))
         self._opened = msgspec.json.decode(self._lines.readline(), type=protocol.Open)
         self._subject = RankSubject()
         self._watch = Watch(self._subject, self._stepped)
@@ -247,10 +248,10 @@ def main() -> None:
     """Do what the arguments say."""
     mode, place, *argv = sys.argv[1:]
     if mode == "serve":
-        die_with_parent()
+        order = serve_forks(place)
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(place)
-        HeldScript(connection).run(argv)
+        connection.connect(order.place)
+        HeldScript(connection).run(order.argv)
         return
     try:
         run_with_recipe(Path(place), argv)

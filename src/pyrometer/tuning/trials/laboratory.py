@@ -71,9 +71,11 @@ class Laboratory:
 
     Attributes:
         num_steps: that decide most comparisons.
+        num_blocks: of steps in turns that a confirmation takes of each pair of processes.
     """
 
     num_steps: ClassVar[int] = 60
+    num_blocks: ClassVar[int] = 12
 
     source: protocol.Source
     folder: Path
