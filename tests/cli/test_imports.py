@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from pyrometer.store.store import Store
 
 HEAVY = {"torch", "scipy", "numpy", "polars", "sqlalchemy", "alembic", "jinja2", "rich"}
@@ -52,6 +54,7 @@ for line in lines:
 KERNEL = {"ph": "X", "name": "gemm", "pid": 0, "tid": 7, "ts": 10.0, "dur": 5.0, "cat": "kernel", "args": {"device": 0, "stream": 7}}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_verb_loads_no_more_than_it_needs(measured: ModuleType, tmp_path: Path) -> None:
     Store.open(tmp_path / ".pyrometer").save(measured.measured_run())
     (tmp_path / "model.py").write_text("import torch\n")

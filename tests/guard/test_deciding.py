@@ -47,7 +47,9 @@ def bistable(rng, n):
     return rng.normal(0, 0.008, n) + 0.4 * (rng.random(n) < 0.12) - 0.4 * (rng.random(n) < 0.12)
 
 
-@pytest.mark.parametrize("draw", [normal, heavy, bistable])
+@pytest.mark.parametrize(
+    "draw", [bistable, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (normal, heavy))]
+)
 def test_a_suite_of_identical_benchmarks_does_not_alarm(draw):
     runs = [staged(draw, num_benchmarks=20, seed=seed) for seed in range(60)]
     alarming = sum(any(one.outcome == "regressed" for one in run.values()) for run in runs)

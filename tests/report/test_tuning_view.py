@@ -12,10 +12,10 @@ from pyrometer.report import html
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.charts.intervals import intervals
 from pyrometer.report.charts.trials import trial_strip
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts import recipes as of_recipes
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts import tuning_course as course
+from pyrometer.report.target_documents import TuneDocument
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome, StageReport
 from pyrometer.tuning.recipe.comparing import compare_tunings

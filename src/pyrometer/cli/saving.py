@@ -33,9 +33,10 @@ from pyrometer.redaction import redacted, redacted_argv
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
-    from pyrometer.hardware.environment import Environment
+    from pyrometer.hardware.record import Environment
     from pyrometer.report.attachments import Attachments
-    from pyrometer.report.documents import EvidenceDocument, TargetDocument
+    from pyrometer.report.documents import EvidenceDocument
+    from pyrometer.report.target_documents import TargetDocument
     from pyrometer.store.run import Run, RunSummary
     from pyrometer.store.store import Store
 

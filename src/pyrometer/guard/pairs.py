@@ -167,9 +167,10 @@ class PairRun:
         """All processes at once, which then wait for their turn."""
         roles = _roles(twice=bool(self.twice))
         self._coin.shuffle(roles)
-        for role in roles:
+        for number, role in enumerate(roles):
+            # Names of equal length: what the environment holds moves the stack.
             worker = self.checkouts[_side(role)].start(
-                self.folder / f"{role}.log", self.folder / f"cache-{role}"
+                self.folder / f"{role}.log", self.folder / f"cache-{number}", self.seed
             )
             stack.callback(worker.close)
             self._workers[role] = worker

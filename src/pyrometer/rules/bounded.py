@@ -23,7 +23,7 @@ from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.bounds import Resource
+    from pyrometer.trace.records.gains import Resource
 
 OF_THE_PLACE = frozenset({
     "item-in-hot-loop", "copy-to-host-in-hot-loop", "print-tensor-in-hot-loop", "tensor-as-condition", "synchronize-in-hot-loop",

@@ -10,8 +10,8 @@ from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.sequences import Sequence
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.reporting.totals import Sequence
 
 SHORT_NS = 10_000
 """A kernel below this takes about as long to launch as to run."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pyrometer.advice import FixClass
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
 from pyrometer.tuning.figures import Figures

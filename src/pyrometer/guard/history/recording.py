@@ -14,7 +14,7 @@ from pyrometer.guard.history.proofs import ProofRequest
 from pyrometer.guard.history.series import Recorded
 from pyrometer.guard.history.stored import read_jobs, require_same_conditions
 from pyrometer.guard.revisions import git, head_revision, repository
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.store.store import Store
 
 Run: TypeAlias = Callable[[Path, GuardOptions], GuardReport]

@@ -16,9 +16,9 @@ from pyrometer.report.chapters.chapter import (
     Told,
 )
 from pyrometer.report.chapters.surroundings import machine, provenance
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts import tuning_course as course
+from pyrometer.report.target_documents import TuneDocument
 
 LADDER_HOW = (
     "Each rung adds one lever to those above it; its time is the baseline's times the ratios so far, with their intervals. "

@@ -10,8 +10,8 @@ from pyrometer.quantity import (
     format_seconds,
     significant,
 )
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts.layout import Fact, Table
+from pyrometer.report.target_documents import TuneDocument
 from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary
 from pyrometer.tuning.trials.gate import Numerics
 

@@ -78,7 +78,7 @@ from pyrometer.rules.surroundings import surroundings
 if TYPE_CHECKING:
     from pyrometer.loading.report import LoaderReport
     from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
 
 RULE = declare(
     code="PYR301",

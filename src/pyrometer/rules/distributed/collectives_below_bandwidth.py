@@ -42,8 +42,7 @@ from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.jobs.job import Job
-    from pyrometer.trace.jobs.waits import JobCollective
+    from pyrometer.trace.jobs.job import Job, JobCollective
 
 RULE = declare(
     code="PYR610",

@@ -45,8 +45,8 @@ from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.collectives import CollectiveGroup
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.device import CollectiveGroup
+    from pyrometer.trace.records.rank import RankReport
 
 RULE = declare(
     code="PYR601",

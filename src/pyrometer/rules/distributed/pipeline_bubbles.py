@@ -40,7 +40,7 @@ from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.jobs.pipeline import Pipeline
+    from pyrometer.trace.jobs.job import Pipeline
 
 RULE = declare(
     code="PYR609",

@@ -43,7 +43,7 @@ from pyrometer.rules.rule import Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.jobs.stragglers import Straggler, Suspect
+    from pyrometer.trace.jobs.job import Straggler, Suspect
 
 RULE = declare(
     code="PYR607",

@@ -53,11 +53,10 @@ from pyrometer.trace.naming.optimizers import FUSED, MARK
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.launches import Dispatch
-    from pyrometer.trace.analysis.recoverable import Recoverable
-    from pyrometer.trace.analysis.sequences import Sequence
-    from pyrometer.trace.program.call_sites import CallSite
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.device import CallSite, Dispatch
+    from pyrometer.trace.records.gains import Recoverable
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.reporting.totals import Sequence
 
 RULE = declare(
     code="PYR111",

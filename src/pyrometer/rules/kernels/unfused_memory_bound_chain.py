@@ -72,7 +72,7 @@ from pyrometer.source.rewriting import Rewrite, insert_before, rewritten, spelle
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(

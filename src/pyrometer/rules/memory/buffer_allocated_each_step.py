@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.memory.patterns.buffers import Grown
     from pyrometer.rules.memory.patterns.spent import Spent
     from pyrometer.source.module import Module
-    from pyrometer.trace.analysis.memory import AllocationSite
+    from pyrometer.trace.records.memory import AllocationSite
 
 RULE = declare(
     code="PYR215",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from pyrometer.bench.distributions import student_tail
-from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.job import LagMap
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
 
 FEWEST_STEPS = 3
@@ -28,21 +28,6 @@ FAR_OUT = 5.0
 
 MOST_ROWS, MOST_COLUMNS = 32, 40
 """Ranks and steps of a map of lags: what can be told apart on a page."""
-
-
-class LagMap(Record, frozen=True, kw_only=True):
-    """How far ranks came behind the middle one of their group, step by step."""
-
-    ranks: Annotated[
-        list[int], doc("all of a small job; of a large one the stragglers, and others evenly chosen")
-    ]
-    steps: Annotated[list[str], doc("the last of those that the ranks recorded")]
-    lag_ns: Annotated[
-        list[list[int | None]],
-        doc(
-            "by rank and step: the largest lag of its own in a collective, 0 where it came before the middle; null without one"
-        ),
-    ]
 
 
 def between_equals(waits: pl.DataFrame, chains: Sequence[Sequence[int]]) -> pl.DataFrame:

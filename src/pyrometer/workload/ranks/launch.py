@@ -16,7 +16,8 @@ from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import from_json, to_json
 from pyrometer.workload.ranks.rank import END, REQUEST, TRACE, RankEnd, folder_of, run_rank
-from pyrometer.workload.ranks.stalls import HANG_AFTER_S, Stall, StallWatch
+from pyrometer.workload.ranks.record import Stall
+from pyrometer.workload.ranks.stalls import HANG_AFTER_S, StallWatch
 from pyrometer.workload.ranks.world import World
 from pyrometer.workload.script.child import Ended, run_child
 from pyrometer.workload.script.observe import observed_from

@@ -15,7 +15,7 @@ from pyrometer.rules.joining import function_at, lines_within
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.host.patterns.reads import Read, Reads
-    from pyrometer.trace.analysis.synchronisation import SyncPoint
+    from pyrometer.trace.records.waiting import SyncPoint
 
 UNEXPLAINED = "PYR108"
 """The rule for what no other explains."""

@@ -15,7 +15,7 @@ from pyrometer.rules.places import place_of
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
-    from pyrometer.trace.analysis.copies import CopyKind, CopyPlace
+    from pyrometer.trace.records.device import CopyKind, CopyPlace
 
 BUILDERS = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray", "torch.scalar_tensor")
 MOVERS = ("to", "cuda")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.rule import Rule
     from pyrometer.source.module import Module
-    from pyrometer.trace.program.call_sites import CallSite
+    from pyrometer.trace.records.device import CallSite
     from pyrometer.trace.reporting.totals import LineTotal
 
 OPERATORS = frozenset({"operator", "allocation"})

@@ -15,7 +15,7 @@ from pyrometer.rules.sequences import short_ns
 
 if TYPE_CHECKING:
     from pyrometer.rules.joining import Located
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import TreeNode
 
 SLOW_BYTES_PER_S = 1e9

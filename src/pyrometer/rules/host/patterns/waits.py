@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pyrometer.rules.host.patterns.reads import Read
     from pyrometer.rules.rule import Rule
     from pyrometer.source.module import Module
-    from pyrometer.trace.analysis.recoverable import Recoverable
-    from pyrometer.trace.analysis.synchronisation import SyncPoint
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.gains import Recoverable
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.records.waiting import SyncPoint
 
 LIMITS = (
     Limit("min_share", 0.01, "below one percent of a step no measurement can tell it from noise"),

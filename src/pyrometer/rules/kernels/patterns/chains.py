@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.sequences import Sequence
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.reporting.totals import Sequence
 
 
 class Chains(NamedTuple):

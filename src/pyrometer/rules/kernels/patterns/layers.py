@@ -11,7 +11,7 @@ from pyrometer.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.rules.joining import Located
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
 
 LAYERS = (
     MATRIX_PRODUCTS

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyrometer.host.profile import LeafKind
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import LineTotal, OpTotal, RoofPoint
     from pyrometer.workload.program.record import ModuleFact
 
