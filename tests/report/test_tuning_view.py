@@ -87,7 +87,7 @@ def test_the_page_draws_without_script(search):
     assert "the recipe, confirmed" in page
     for line in course.pasted(search).splitlines():
         assert line.strip()[:20] in page
-    assert facts.apply_command(search.recipe.path).partition("(")[0] in page
+    assert facts.apply_command(search.recipe, search.target).partition("(")[0] in page
 
 
 def test_the_course_is_as_long_as_the_trials(search):
