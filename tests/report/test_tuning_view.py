@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from pyrometer.record import to_dict
 from pyrometer.report import html
+from pyrometer.report.answer.lines import screen
 from pyrometer.report.answer.tuned import of_document
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.charts.intervals import intervals
 from pyrometer.report.charts.trials import trial_strip
+from pyrometer.report.chinese import chinese
 from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts import recipes as of_recipes
 from pyrometer.report.facts import tuning as facts
@@ -104,6 +106,23 @@ def test_a_search_that_was_resumed_is_gone_on_with_by_the_same_command(search):
         of_document(replace(search, interrupted=True, command=command)).improve
         == "pyrometer tune a.py:w --resume"
     )
+
+
+def test_a_search_that_was_interrupted_says_so_first(search):
+    tried = [outcome("a", 1.2, result="slower")]
+    ended = replace(with_levers(search, tried, []), interrupted=True, final=None)
+    assert facts.headline(ended) == "interrupted before anything was proved"
+    kept = replace(with_levers(search, [outcome("b", 0.8)], ["b"]), interrupted=True, final=None)
+    assert facts.headline(kept) == "interrupted before anything was proved; kept until then: b"
+    assert chinese(facts.headline(kept)) == "在证明任何结果之前被中断\uff1b至此保留：b"  # noqa: RUF001
+
+
+def test_the_command_to_go_on_with_is_whole(search):
+    wanted = [f"--only=lever_number_{number}" for number in range(9)]
+    command = ["pyrometer", "tune", "forecaster.py:workload", *wanted, "-o", "page.html"]
+    answer = of_document(replace(search, interrupted=True, command=command))
+    said = " ".join(line.plain.strip() for line in screen(answer, 80))
+    assert "-o page.html --resume" in said
 
 
 def test_a_range_of_other_models_names_no_finding():

@@ -23,6 +23,9 @@ ORDER = (
 
 def headline(document: TuneDocument) -> str:
     """What the recipe brings."""
+    if document.interrupted and (document.final is None or not document.recipe.levers):
+        found = f"; kept until then: {recipe_line(document)}" if document.recipe.levers else ""
+        return f"interrupted before anything was proved{found}"
     if is_too_short(document):
         return "nothing could be tried: the budget was over before the first lever"
     if document.final is None or not document.recipe.levers:
