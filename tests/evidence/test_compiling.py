@@ -48,7 +48,7 @@ class Branching(nn.Module):
 
 
 def checked(model, **options):
-    asked = ObserveOptions(budget_s=0.5, confidence=0.95, **options)
+    asked = ObserveOptions(budget_s=3.0, confidence=0.95, **options)
     return observe(Inference(model, torch.randn(4, 8)), "work", asked).evidence
 
 
