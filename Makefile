@@ -7,10 +7,12 @@ SITE   := $(VENV)/.site
 TARGET ?= examples/perception.py:workload
 MODULES := web/node_modules/.installed
 
-# Two processes, and the tests of a file share one. Threads sleep while they wait, or one would spin on the other's core.
+# Two processes, and the tests of a file share one; three where they wait for servers, browsers and children half of the time.
+# Threads sleep while they wait, or one would spin on the other's core.
 # What is compiled is kept: the processes that tests start read it, as do those of the next run.
 PYTEST  := OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 BESIDE  := -n 2 --dist loadfile --no-loadscope-reorder
+WAITING := -n 3 --dist loadfile --no-loadscope-reorder
 ALONE   := -n 0
 
 # What fails is run once more, alone. A test that passes only then has been named as failed all the same, and is to be mended.
@@ -58,7 +60,7 @@ SLOW := "slow and not exhaustive and not measuring"
 
 # What measures has the machine to itself.
 test-slow: $(STAMP)
-	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --timeout 900 -m $(SLOW) $(HEAP:%=--ignore=%))
+	$(call ONCE_MORE,$(PYTEST) $(WAITING) --timeout 900 -m $(SLOW) $(HEAP:%=--ignore=%))
 	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --timeout 900 -m $(SLOW) $(HEAP))
 	$(call ONCE_MORE,$(PYTEST) $(ALONE) --timeout 900 -m "measuring and not exhaustive")
 

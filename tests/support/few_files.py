@@ -24,7 +24,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Iterator[N
         return collectors
     text = file_path.read_text(encoding="utf-8")
     marks = WANTED.findall(parent.config.getoption("-m"))
-    named = not marks or any(mark in text for mark in [*marks, TRACES]) or parent.session.isinitpath(file_path)
+    named = (
+        not marks or any(mark in text for mark in [*marks, TRACES]) or parent.session.isinitpath(file_path)
+    )
     return [
         each
         for each in collectors
