@@ -14,8 +14,6 @@ from pyrometer.trace.dependencies.select import KINDS
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.records.gains import Change
 
-pytestmark = pytest.mark.measuring
-
 
 def gain_us(trace: Any, change: str) -> float:
     return what_if(trace, change=change).gain_ns / 1000
@@ -233,6 +231,7 @@ def test_gains_of_real_traces_are_within_their_bounds(real_trace: Path) -> None:
             assert gain.gain_ns <= gain.critical_ns + 0.001 * span
 
 
+@pytest.mark.measuring
 @pytest.mark.slow
 def test_a_prediction_comes_true(tmp_path: Path) -> None:
     """Half of the multiplications are predicted from a record with all of them, and then really left out."""

@@ -26,6 +26,7 @@ from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.reading.read import read_trace
 
 
+@pytest.mark.slow
 def test_a_pool_of_processes_gives_what_one_process_gives(synthetic_job: Any) -> None:
     paths = synthetic_job(slow_us={2: 200}).write()
     assert read_job(paths, workers=2) == read_job(paths, workers=1)

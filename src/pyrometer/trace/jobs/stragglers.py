@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from pyrometer.trace.jobs.job import Straggler, Suspect
-from pyrometer.trace.jobs.lateness import chance_of_lag
+from pyrometer.trace.jobs.lateness import Usual, chance_of_lag
 from pyrometer.trace.jobs.summary import RankSummary
 
 MIN_SHARE = 0.02
@@ -47,6 +47,7 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
         .agg("lag_ns")
         .iter_rows()
     )
+    usual = Usual.of(lags.values())
     stragglers = []
     for row in by_rank.sort("caused", "rank", descending=[True, False]).iter_rows(named=True):
         if row["caused"] < MIN_SHARE * total:
@@ -63,7 +64,7 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
                 share=row["caused"] / total,
                 num_steps=led,
                 persistence=led / steps if steps else None,
-                chance=chance_of_lag(lags.get(row["rank"], []), len(summaries)),
+                chance=chance_of_lag(lags.get(row["rank"], []), len(summaries), usual),
                 suspects=_suspects(real, late, row["rank"], summaries),
             )
         )

@@ -28,6 +28,8 @@ _PATIENCE_S, _PATIENCE_KILLED_S, _LOOK_S = 60.0, 5.0, 0.1
 
 _SIGNALLED = 128
 
+LAUNCHER = "torch.distributed.run"
+
 NO_EXIT = -9
 """Exit code of a rank that left no word: it was killed together with what watched it."""
 
@@ -64,6 +66,12 @@ class Launched:
     stalls: list[Stall] = field(default_factory=list)
 
 
+def torchrun(num_ranks: int, module: str, *argv: str) -> list[str]:
+    """How a module of ours, which runs a script, is started on ranks of this machine."""
+    command = [sys.executable, "-m", LAUNCHER, "--standalone", "--no-python", f"--nproc-per-node={num_ranks}"]
+    return [*command, sys.executable, "-P", "-m", module, *argv]
+
+
 def prepare(folder: Path, request: TraceRequest) -> None:
     """Leave word for the ranks what to trace; several may do so at once."""
     part = folder / f"{REQUEST}.{os.getpid()}"
@@ -88,9 +96,7 @@ def launch(
         hang_after_s: ask the ranks where they are when one has not moved for so long.
         tell: called with each stall, from a thread of its own.
     """
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python"]
-    rank = [sys.executable, "-P", "-m", "pyrometer.workload.ranks.rank", str(folder)]
-    command = [*torchrun, f"--nproc-per-node={num_ranks}", *rank, *argv]
+    command = torchrun(num_ranks, "pyrometer.workload.ranks.rank", str(folder), *argv)
     with StallWatch(folder, num_ranks, hang_after_s, tell) as watch:
         ended = run_child(command, dict(os.environ))
     ranks = list(launched_ranks(folder, num_ranks, list(argv), ended))
