@@ -86,7 +86,9 @@ def test_the_line_that_asks_for_it_is_blamed_by_environments_made_for_each_part(
     found = json.loads(done.stdout)
     assert [(one["file"], one["line"]) for one in found["hunks"]] == [("requirements.txt", 2)]
     assert found["num_hunks"] == 2
-    assert unpacked == ["base", "head", "head", "head"], "one for each part of the lines that ask for something"
+    assert unpacked == ["base", "head", "head", "head"], (
+        "one for each part of the lines that ask for something"
+    )
 
 
 @pytest.mark.slow
