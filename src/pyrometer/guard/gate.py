@@ -43,6 +43,7 @@ class Gate(Record, frozen=True, kw_only=True):
     warning: Annotated[str | None, doc("worse, but proved to be within the limit")] = None
     p_value: Annotated[float | None, doc("of no change, two-sided, before false discovery control")] = None
     log_ratios: Annotated[list[float], doc("ln(head/base), one value per pair of fresh processes")] = []
+    heads: Annotated[list[float], doc("of median_s: the head's figure in each pair")] = []
     measured_as: Annotated[str | None, doc("of median_s: wall_min, cpu or device, as in `bench --vs`")] = None
     reference: Annotated[
         ReferenceTests | None, doc("textbook statistics of the pairs, never used for the outcome")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.document import Document
+from pyrometer.guard.exchange.past import PastPoint
 from pyrometer.guard.history.record import History
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Seconds
@@ -24,6 +25,9 @@ class GuardHistoryDocument(Document, frozen=True, kw_only=True):
     num_elsewhere: Annotated[
         int, doc("recorded jobs of other machines or settings, which count for nothing")
     ] = 0
+    past: Annotated[
+        list[PastPoint], doc("what other tools measured, the oldest first: for display, never compared")
+    ] = []
 
 
 class RolloutDocument(Document, frozen=True, kw_only=True):

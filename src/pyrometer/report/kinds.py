@@ -22,6 +22,7 @@ DOCUMENTS: Mapping[str, str] = MappingProxyType({
     "compare": "pyrometer.report.history_documents:CompareDocument",
     "compile": "pyrometer.report.documents:CompileDocument",
     "guard": "pyrometer.guard.gate:GuardReport",
+    "guard-past": "pyrometer.guard.exchange.past:PastPoint",
     "guard-proof": "pyrometer.guard.gate:GuardReport",
     "guard-record": "pyrometer.guard.gate:GuardReport",
     "guard-history": "pyrometer.report.history_documents:GuardHistoryDocument",

@@ -28,7 +28,7 @@ VERBS = {
 _STORED = {
     VERBS.get(kind, kind): kinds.record_type(kind)
     for kind in kinds.DOCUMENTS
-    if kind not in {"guard-proof", "guard-record"}
+    if kind not in {"guard-past", "guard-proof", "guard-record"}
 }
 _OTHERS: dict[str, type[Document]] = {
     "env": EnvironmentDocument,
