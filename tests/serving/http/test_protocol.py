@@ -98,7 +98,7 @@ def test_statistics_tell_what_was_measured(client):
 def test_the_prediction_stands_beside_what_was_measured(client):
     for _ in range(110):
         infer(client, row(1.0))
-    predicted = client.get(f"{URL}/stats").json()["predicted"]
+    predicted = client.get(f"{URL}/prediction").json()["predicted"]
     assert predicted["p99_s"]["low"] <= predicted["p99_s"]["value"] <= predicted["p99_s"]["high"]
 
 
