@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pyrometer.document import Document
 from pyrometer.quantity import counted, format_ratio, significant
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.kinds import read_document
+from pyrometer.report.target_documents import TuneDocument
 from pyrometer.store.store import Store
 from pyrometer.tuning.predictions import (
     PredictedLever,
@@ -54,4 +54,5 @@ def lines(predictions: Predictions) -> Iterator[str]:
         )
         measured = format_ratio(lever.measured, lever.measured_low, lever.measured_high)
         mark = "held " if lever.held else "missed"
-        yield f"{mark}  {lever.lever:<{width}}  predicted {low}–{high}× by {', '.join(lever.rules)}, measured {measured}"
+        by = f" by {', '.join(lever.rules)}" if lever.rules else ""
+        yield f"{mark}  {lever.lever:<{width}}  predicted {low}–{high}×{by}, measured {measured}"

@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from pyrometer.cluster import LOCAL, connected
 from pyrometer.errors import InputError
 from pyrometer.evidence.options import silent
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import require_comparable
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Seconds, counted
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome
@@ -142,10 +143,9 @@ class Crew:
             except self._ray.exceptions.RayError as error:
                 self._let_go(bench, error)
                 continue
-            expected = search.predicted.get(outcome.name)
-            if expected is not None:
-                low, high, rules = expected.low, expected.high, list(expected.rules)
-                outcome = replace(outcome, predicted_low=low, predicted_high=high, rules=rules)
+            choice = LeverChoice(lever=outcome.name, parameters=outcome.parameters)
+            low, high, rules = search.expected(choice, tuple(outcome.configuration))
+            outcome = replace(outcome, predicted_low=low, predicted_high=high, rules=list(rules))
             if outcome.outcome != "untried":
                 search.journal.add(outcome)
                 self.num_tried += 1
