@@ -1,4 +1,4 @@
-"""What observing a training script costs per step: observed and plain steps in pairs, in one process.
+"""What observing a training script costs per step: observed and plain steps in pairs, in one process or on each rank of a job.
 
     python benchmarks/observation_overhead.py [--pairs 1500]
     torchrun --standalone --nproc-per-node=2 benchmarks/observation_overhead.py    # each rank of a data-parallel job

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from document_fixtures import changed
 from every_area import areas, rich  # noqa: F401 - fixtures
+from representative import every
 from rich.console import Console, RenderableType
 
 from pyrometer.bench.calibration import Calibration, Resolution
@@ -47,7 +48,7 @@ from pyrometer.scaling.record import (
 from recorded import CHECKED, checked, page_of
 
 TEASER = "What to do first"
-NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak", *CHECKED)
+NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak", *every(3, CHECKED))
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,9 @@ class RecipeSummary(Record, frozen=True, kw_only=True):
 
     path: Annotated[str | None, doc("null where nothing was written")]
     levers: list[LeverChoice]
+    num_ranks: Annotated[
+        int | None, doc("of the script that it is for; null for a workload of one process")
+    ] = None
 
 
 class Tuning(Record, frozen=True, kw_only=True):

@@ -73,7 +73,7 @@ def _recipe(document: TuneDocument) -> list[Chapter]:
     blocks: list[Block] = [Code(code)]
     if document.recipe.path is not None:
         said = "The recipe's file applies the same, with its proof:"
-        blocks += [Text(said), Code(facts.apply_command(document.recipe.path))]
+        blocks += [Text(said), Code(facts.apply_command(document.recipe, document.target))]
     return [Chapter("recipe", "Lines to paste", blocks)]
 
 

@@ -12,7 +12,7 @@ from pyrometer.quantity import (
 )
 from pyrometer.report.facts.layout import Fact, Table
 from pyrometer.report.target_documents import TuneDocument
-from pyrometer.tuning.outcome import Goal, LeverOutcome
+from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary
 from pyrometer.tuning.trials.gate import Numerics
 
 ORDER = (
@@ -23,6 +23,11 @@ ORDER = (
 
 def headline(document: TuneDocument) -> str:
     """What the recipe brings."""
+    if document.interrupted and (document.final is None or not document.recipe.levers):
+        found = f"; kept until then: {recipe_line(document)}" if document.recipe.levers else ""
+        return f"interrupted before anything was proved{found}"
+    if is_too_short(document):
+        return "nothing could be tried: the budget was over before the first lever"
     if document.final is None or not document.recipe.levers:
         return "nothing to change: no lever is proved to be faster"
     if (
@@ -32,6 +37,12 @@ def headline(document: TuneDocument) -> str:
             f"undecided: {ratio_words(document.final.ratio, document.final.ci_low, document.final.ci_high)}"
         )
     return sentence(document.final)
+
+
+def is_too_short(document: TuneDocument) -> bool:
+    """Whether the budget was over before the first lever, so that going on with as much would end in the same."""
+    is_left = any(each.outcome == "untried" for each in document.levers)
+    return is_left and not tried(document) and not document.interrupted
 
 
 def top_figures(document: TuneDocument) -> list[Fact]:
@@ -71,13 +82,17 @@ def _numerics_note(numerics: Numerics) -> str:
     return f"{counted(len(numerics.counted), 'case')}{cosine}"
 
 
-def apply_command(path: str) -> str:
-    """How the recipe is applied in Python.
+def apply_command(recipe: RecipeSummary, target: str) -> str:
+    """How the recipe is applied: in Python, or to a script on its ranks.
 
-    >>> apply_command("a.recipe.toml")
+    >>> apply_command(RecipeSummary(path="a.recipe.toml", levers=[]), "a.py:workload")
     'model = pm.load_recipe("a.recipe.toml").apply(model)'
+    >>> apply_command(RecipeSummary(path="a.recipe.toml", levers=[], num_ranks=2), "a.py")
+    'pyrometer tune a.py --nproc 2 --recipe a.recipe.toml --apply'
     """
-    return f'model = pm.load_recipe("{path}").apply(model)'
+    if recipe.num_ranks is not None:
+        return f"pyrometer tune {target} --nproc {recipe.num_ranks} --recipe {recipe.path} --apply"
+    return f'model = pm.load_recipe("{recipe.path}").apply(model)'
 
 
 def step_change(document: TuneDocument) -> str:

@@ -73,7 +73,8 @@ class Forks:
     def end(self, rank: int, pid: int, within_s: Seconds = 0.0) -> int | None:
         """End a rank of a launch; returns what it ended with by itself within a time, below 0 a signal; else `None`."""
         with self._lock, contextlib.suppress(OSError, IndexError, UserProgramError):
-            return _asked(self._servers[rank], End(pid=pid, within_s=within_s), int | None)
+            status: int | None = _asked(self._servers[rank], End(pid=pid, within_s=within_s), int | None)
+            return status
         return None
 
     def accepted(self, listener: socket.socket, until: float) -> list[socket.socket]:

@@ -31,7 +31,10 @@ HANG_S: Seconds = 60.0
 SLOWER_START = 5
 """Times what the baseline took to be opened, which any other is given."""
 
-RANDOM = "two launches of the script as it is differ in their losses: seed it to have them compared"
+RANDOM = (
+    "two launches of the script as it is differ in their losses, though their generators begin alike: seed what takes its seed "
+    "from the clock, and order what depends on timing, to have them compared"
+)
 REPEATABLE = 1e-2
 
 
@@ -66,6 +69,7 @@ class RankLaboratory(Laboratory):
 
     num_steps = 240  # ranks wait for each other, and what delays one delays all
     num_blocks = 60
+    more_pairs = 2  # which cost little, being forked, and differ more than those of one process
 
     argv: list[str] = field(default_factory=list)
     forks: Forks = field(default_factory=lambda: Forks(2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import random
 import runpy
 import signal
 import socket
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy.random.bit_generator
 import torch
 
 from pyrometer.bench.comparison.interleaving import seed_all
@@ -67,7 +69,7 @@ class HeldScript:
 
     def run(self, argv: Sequence[str]) -> None:
         """Run the script to its end, or until nobody asks any more."""
-        seed_all(self.rank)
+        seed_from_outside(self.rank)
         try:
             apply_to(self._subject, self._opened.levers)
             with self._watch:
@@ -165,6 +167,22 @@ class HeldScript:
             else:
                 self._requests.put(line)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def seed_from_outside(rank: int) -> None:
+    """Let a script that does not seed draw the same in each launch, and other values on each rank.
+
+    Generators that NumPy and Python make without a seed take theirs from the system: here from one that is seeded.
+    """
+    seed_all(rank)
+    entropy = random.Random(rank)  # noqa: S311 - to repeat, not to hide
+    numpy.random.bit_generator.randbits = entropy.getrandbits  # type: ignore[attr-defined]
+    plain = random.Random.seed
+
+    def seed(generator: random.Random, value: Any = None, version: int = 2) -> None:
+        plain(generator, entropy.getrandbits(128) if value is None else value, version)
+
+    random.Random.seed = seed  # type: ignore[method-assign, assignment]
 
 
 def _place_of(thread: int) -> str | None:

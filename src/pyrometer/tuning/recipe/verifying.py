@@ -15,7 +15,6 @@ from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.laboratory import laboratory_for
 from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.recipe.signature import require_same_model
-from pyrometer.tuning.search.budget import PAIR_S as LONGEST_PAIR_S
 from pyrometer.tuning.search.confirming import Pairs, confirm
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
@@ -68,8 +67,7 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
         laboratory.find_ready(recipe.configuration, recipe.ready_files())
         verdict = numerics = None
         if recipe.levers:
-            each_s = PAIR_S if recipe.num_ranks is None else LONGEST_PAIR_S
-            pairs = Pairs(NUM_PAIRS if recipe.num_ranks is None else settings.num_confirmations, each_s)
+            pairs = Pairs(NUM_PAIRS * laboratory.more_pairs, PAIR_S)
             verdict, numerics, _ = confirm(laboratory, recipe.configuration, pairs, progress)
     environment = read_environment()
     different = [name for name, _, _ in differing_fields(recipe.environment, environment)]
@@ -80,7 +78,7 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
         kind=recipe.kind,
         baseline=measurement,
         baseline_peak_bytes=peak,
-        recipe=RecipeSummary(path=str(path), levers=list(recipe.configuration)),
+        recipe=RecipeSummary(path=str(path), levers=list(recipe.configuration), num_ranks=recipe.num_ranks),
         final=verdict,
         numerics=numerics,
         levers=[],
