@@ -12,7 +12,8 @@ import pytest
 
 from pyrometer.store.store import Store
 
-HEAVY = {"torch", "scipy", "numpy", "polars", "sqlalchemy", "alembic", "jinja2", "rich"}
+OURS = {"pyrometer.evidence.evidence", "pyrometer.rules.rule", "pyrometer.trace.analysis"}
+HEAVY = {"torch", "scipy", "numpy", "polars", "psutil", "sqlalchemy", "alembic", "jinja2", "rich", *OURS}
 
 MAY_LOAD = {
     "--help": set(),
@@ -21,18 +22,18 @@ MAY_LOAD = {
     "check --help": set(),
     "lint --help": set(),
     "runs --help": set(),
-    "lint model.py": set(),
-    "rule PYR101 --json": set(),
-    "rule": {"rich"},
-    "rule PYR101": {"rich"},
-    "rule item-in-hot-loop": {"rich"},
+    "lint model.py": {"pyrometer.rules.rule"},
+    "rule PYR101 --json": {"pyrometer.rules.rule"},
+    "rule": {"rich", "pyrometer.rules.rule"},
+    "rule PYR101": {"rich", "pyrometer.rules.rule"},
+    "rule item-in-hot-loop": {"rich", "pyrometer.rules.rule"},
     "runs": {"rich", "sqlalchemy"},
     "runs --json": {"sqlalchemy"},
     "show last --json": {"sqlalchemy"},
-    "show last": {"rich", "sqlalchemy", "numpy", "polars"},
+    "show last": {"rich", "sqlalchemy", "pyrometer.evidence.evidence"},
     "prune --keep 5": {"rich", "sqlalchemy"},
-    "trace trace.json": {"rich", "numpy", "polars"},
-    "trace trace.json --json": {"numpy", "polars"},
+    "trace trace.json": {"rich", "numpy", "polars", *OURS},
+    "trace trace.json --json": {"numpy", "polars", *OURS},
 }
 """By command line."""
 

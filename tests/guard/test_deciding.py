@@ -82,7 +82,9 @@ def test_one_that_is_faster_improved():
     assert outcome([-0.1, -0.11, -0.09, -0.1, -0.1]).outcome == "improved"
 
 
-@pytest.mark.parametrize("values", [[0.1], [0.3, -0.2, 0.1, -0.3, 0.2]])
+@pytest.mark.parametrize(
+    "values", [[0.1], [0.3, -0.2, 0.1, -0.3, 0.2], [0.1016, 0.1013], [0.1, 0.1, 0.1, 0.1]]
+)
 def test_too_little_is_no_decision(values):
     assert outcome(values).outcome is None
 

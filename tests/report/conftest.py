@@ -18,8 +18,8 @@ from pyrometer.bench.cold import summarise_stage
 from pyrometer.bench.comparison.verdict import ReferenceTests, TailRatio, Verdict
 from pyrometer.bench.matrix.axes import parse_axes
 from pyrometer.bench.matrix.cell import Cell, GraphCounts, OutputError, settings_label
-from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.matrix.recommendation import recommend, rejections
+from pyrometer.bench.matrix.record import Matrix
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.bench.quality import CaveatCode, caveat
 from pyrometer.bench.record import STAGES, ColdStart, ColdStarts, Soak, Window

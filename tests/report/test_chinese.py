@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from representative import every
 
 from pyrometer.report.chinese import _pairs, chinese
+from pyrometer.tuning.levers import families
 from recorded import CHECKED, checked, page_of
 
 
@@ -50,3 +54,38 @@ def test_a_page_begins_with_a_short_sentence(program):
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
     assert heading is not None
     assert 0 < len(heading[1]) <= 60
+
+
+def _reasons() -> Iterator[str]:
+    """What levers say of why they are not tried or not in force, with a figure in each of its places."""
+    for path in Path(families.__path__[0]).rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for function in functions:
+            if function.name not in {"refuses", "refuses_loader", "not_applied", "uncompilable"}:
+                continue
+            returned = [node for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
+            for text in (part for node in returned for part in _texts(node.value)):
+                if text.count(" ") > 1:
+                    yield text
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.JoinedStr):
+        yield "".join(part.value if isinstance(part, ast.Constant) else "12" for part in node.values)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    else:
+        for part in ast.iter_child_nodes(node):
+            yield from _texts(part)
+
+
+def test_why_a_lever_is_not_tried_is_said_in_chinese():
+    reasons = sorted(set(_reasons()))
+    assert len(reasons) > 80
+    assert [text for text in reasons if not _is_chinese(chinese(text))] == []
+
+
+def _is_chinese(said: str | None) -> bool:
+    """Whether no English clause is left in a sentence: names of functions and modules may be."""
+    return said is not None and re.search(r"[a-z]{3,} [a-z]{2,} [a-z]{2,}", said) is None

@@ -9,15 +9,20 @@ from msgspec.structs import replace
 
 from pyrometer.record import to_dict
 from pyrometer.report import html
+from pyrometer.report.answer.lines import screen
+from pyrometer.report.answer.tuned import of_document
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.charts.intervals import intervals
 from pyrometer.report.charts.trials import trial_strip
+from pyrometer.report.chinese import chinese
 from pyrometer.report.facts import recipes as of_recipes
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts import tuning_course as course
 from pyrometer.report.target_documents import TuneDocument
+from pyrometer.report.tuned_predictions import lines
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome, StageReport
+from pyrometer.tuning.predictions import PredictedLever, judge_predictions
 from pyrometer.tuning.recipe.comparing import compare_tunings
 
 
@@ -33,8 +38,8 @@ def outcome(name, ratio, against=(), replaces=False, result="kept", **fields):
         name=name,
         outcome=result,
         ratio=ratio,
-        ci_low=ratio * 0.9,
-        ci_high=ratio * 1.1,
+        ci_low=ratio and ratio * 0.9,
+        ci_high=ratio and ratio * 1.1,
         against=before,
         configuration=[*after, LeverChoice(lever=name)],
         **fields,
@@ -79,6 +84,61 @@ def test_without_a_kept_lever_there_is_no_ladder_and_nothing_to_paste(search):
     assert "ladder" not in slugs
     assert "recipe" not in slugs
     assert facts.headline(nothing).startswith("nothing to change")
+
+
+def test_a_budget_that_was_over_before_the_first_lever_asks_for_more(search):
+    left = with_levers(
+        search, [outcome("a", None, result="untried"), outcome("b", None, result="not applicable")], []
+    )
+    spent = replace(
+        left, elapsed_s=48.0, command=["pyrometer", "tune", "a.py:w", "--budget", "90s", "--resume"]
+    )
+    assert facts.headline(spent).startswith("nothing could be tried: the budget was over")
+    assert of_document(spent).improve == "pyrometer tune a.py:w --budget 4m"
+    some = replace(spent, levers=[*spent.levers, outcome("c", 1.2, result="slower")])
+    assert facts.headline(some).startswith("nothing to change")
+    assert of_document(some).improve == "pyrometer tune a.py:w --budget 90s --resume"
+
+
+def test_a_search_that_was_resumed_is_gone_on_with_by_the_same_command(search):
+    command = ["pyrometer", "tune", "--resume", "a.py:w"]
+    assert (
+        of_document(replace(search, interrupted=True, command=command)).improve
+        == "pyrometer tune a.py:w --resume"
+    )
+
+
+def test_a_search_that_was_interrupted_says_so_first(search):
+    tried = [outcome("a", 1.2, result="slower")]
+    ended = replace(with_levers(search, tried, []), interrupted=True, final=None)
+    assert facts.headline(ended) == "interrupted before anything was proved"
+    kept = replace(with_levers(search, [outcome("b", 0.8)], ["b"]), interrupted=True, final=None)
+    assert facts.headline(kept) == "interrupted before anything was proved; kept until then: b"
+    assert chinese(facts.headline(kept)) == "在证明任何结果之前被中断\uff1b至此保留：b"  # noqa: RUF001
+
+
+def test_the_command_to_go_on_with_is_whole(search):
+    wanted = [f"--only=lever_number_{number}" for number in range(9)]
+    command = ["pyrometer", "tune", "forecaster.py:workload", *wanted, "-o", "page.html"]
+    answer = of_document(replace(search, interrupted=True, command=command))
+    said = " ".join(line.plain.strip() for line in screen(answer, 80))
+    assert "-o page.html --resume" in said
+
+
+def test_a_range_of_other_models_names_no_finding():
+    figures = {
+        "predicted_low": 0.5,
+        "predicted_high": 0.8,
+        "measured": 0.6,
+        "measured_low": 0.5,
+        "measured_high": 0.7,
+    }
+    levers = [
+        PredictedLever(run_id="1", target="a", lever="x", rules=rules, **figures) for rules in ([], ["PYR1"])
+    ]
+    prior, found = list(lines(judge_predictions(levers)))[1:]
+    assert "predicted 1.25–2.00×, measured" in prior
+    assert "predicted 1.25–2.00× by PYR1, measured" in found
 
 
 def test_the_page_draws_without_script(search):

@@ -295,7 +295,7 @@ def _summary(report: GuardReport) -> str:
 
 
 def _rows(document: GuardHistoryDocument) -> bytes:
-    from pyrometer.guard.history.series import Point
+    from pyrometer.guard.history.record import Point
 
     text = io.StringIO()
     writer = csv.writer(text)

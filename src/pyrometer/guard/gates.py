@@ -17,7 +17,7 @@ from pyrometer.guard.metrics import MEASURES, Measure, series_of
 from pyrometer.guard.observed import Counted
 from pyrometer.guard.pairs import Sample
 from pyrometer.guard.settings import GuardSettings
-from pyrometer.quantity import Seconds, format_percent
+from pyrometer.quantity import Seconds, counted, format_percent
 
 _COUNTERS = (
     "graph_breaks",
@@ -164,7 +164,7 @@ def self_verdict(
         metric=samples[name][0].metric,
         log_ratios=values,
         p_value=p_value(values),
-        reason=None if one.outcome else f"{len(values)} pairs disagree too much",
+        reason=None if one.outcome else f"{counted(len(values), 'pair')} do not tell",
     )
 
 

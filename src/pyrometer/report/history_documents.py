@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pyrometer.document import Document
 from pyrometer.guard.exchange.past import PastPoint
-from pyrometer.guard.history.history import History
+from pyrometer.guard.history.record import History
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Seconds
 from pyrometer.record import doc

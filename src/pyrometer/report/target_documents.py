@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.matrix.matrix import Matrix
+from pyrometer.bench.matrix.record import Matrix
 from pyrometer.bench.measurement import Measurement
 from pyrometer.document import Document
 from pyrometer.hardware.record import Environment

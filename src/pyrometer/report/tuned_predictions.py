@@ -54,4 +54,5 @@ def lines(predictions: Predictions) -> Iterator[str]:
         )
         measured = format_ratio(lever.measured, lever.measured_low, lever.measured_high)
         mark = "held " if lever.held else "missed"
-        yield f"{mark}  {lever.lever:<{width}}  predicted {low}–{high}× by {', '.join(lever.rules)}, measured {measured}"
+        by = f" by {', '.join(lever.rules)}" if lever.rules else ""
+        yield f"{mark}  {lever.lever:<{width}}  predicted {low}–{high}×{by}, measured {measured}"

@@ -6,10 +6,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.rule import Case
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import Sequence
 

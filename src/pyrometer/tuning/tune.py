@@ -152,7 +152,7 @@ def search_recipe(
         finally:
             search.close()
         confirmation = _confirmed(place, search, base.peak_bytes, tell)
-        noted = (*base.surveyed.notes, confirmation.note, without, where)
+        noted = (*base.surveyed.notes, confirmation.note, without, where, journal.note)
         notes = [note for note in noted if note is not None]
         return _handed_over(place, base, search, confirmation, notes)
 
@@ -214,7 +214,7 @@ def _identity(place: SearchPlace, base: Baseline, settings: TuneSettings) -> str
     goals = replace(settings, budget_s=1.0)  # more time is what one resumes for
     return identity_of(
         place.target,
-        base.surveyed.signature.parameters,
+        to_json(base.surveyed.signature).decode(),
         base.environment.fingerprint,
         to_json(goals).decode(),
     )

@@ -136,13 +136,14 @@ def test_settings_of_the_process_hold_within_and_are_restored():
     assert torch.get_num_threads() == threads
 
 
-def test_the_lines_to_paste_do_the_same():
+@pytest.mark.parametrize("levers", [("drop_dropout", "channels_last"), ("cast_bf16",)])
+def test_the_lines_to_paste_do_the_same(levers):
     model = convolutions().eval()
-    recipe = recipe_of(model, "drop_dropout", "channels_last")
+    recipe = recipe_of(model, *levers)
     scope = {"model": convolutions(), "torch": torch, "inputs": (X,)}
     scope["model"].load_state_dict(model.state_dict())
     exec(recipe.python(), scope)
-    torch.testing.assert_close(scope["output"], recipe.apply(model)(X))
+    torch.testing.assert_close(scope["output"].float(), recipe.apply(model)(X))
 
 
 @pytest.fixture

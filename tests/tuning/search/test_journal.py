@@ -31,20 +31,22 @@ def test_what_was_decided_is_recalled_for_the_same_pair_of_configurations(path):
     again = Journal(path, "a", resume=True)
     assert again.recall((), (LAYOUT,)).outcome == "slower"
     assert again.recall((COMPILE,), (LAYOUT, COMPILE)) is None
-    assert again.num_decided == 1
+    assert again.note == "--resume: 1 trial of the search before taken over"
 
 
 def test_without_resume_nothing_is_recalled(path):
     Journal(path, "a", resume=False).add(outcome(LAYOUT))
-    assert Journal(path, "a", resume=False).recall((), (LAYOUT,)) is None
+    again = Journal(path, "a", resume=False)
+    assert again.recall((), (LAYOUT,)) is None
+    assert again.note is None
 
 
 def test_another_program_or_goal_begins_anew(path):
     Journal(path, "a", resume=False).add(outcome(LAYOUT))
     other = Journal(path, "b", resume=True)
-    assert other.is_other
+    assert "begun anew, since the search before had another program" in other.note
     assert other.recall((), (LAYOUT,)) is None
-    assert Journal(path, "b", resume=True).is_other is False
+    assert Journal(path, "b", resume=True).note == "--resume: 0 trials of the search before taken over"
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])
@@ -62,7 +64,11 @@ def test_a_line_that_was_cut_short_is_tried_again(path, cut):
 
 def test_a_file_that_is_no_journal_is_begun_anew(path):
     path.write_bytes(b"\x00 not ours")
-    assert Journal(path, "a", resume=True).num_decided == 0
+    assert "begun anew" in Journal(path, "a", resume=True).note
+
+
+def test_without_an_earlier_search_one_is_begun(path):
+    assert f"no earlier search is at {path}" in Journal(path, "a", resume=True).note
 
 
 def test_identities_of_other_texts_differ():

@@ -10,7 +10,8 @@ from typing import Annotated, NamedTuple
 from pyrometer.errors import IncomparableError, InputError, StoreError
 from pyrometer.guard.exchange.past import PastPoint
 from pyrometer.guard.gate import GuardReport
-from pyrometer.guard.history.history import History, history_of
+from pyrometer.guard.history.history import history_of
+from pyrometer.guard.history.record import History
 from pyrometer.guard.history.series import Recorded, chain
 from pyrometer.guard.revisions import GitError, git
 from pyrometer.hardware.fingerprint import Value, must_match

@@ -25,7 +25,7 @@ MOST_GOALS = 2
 SENTENCE_LINES, CODE_LINES = 3, 5
 """Of one fix, where there is room."""
 
-MOST_COMMAND_LINES = 3
+MOST_COMMAND_LINES = 5
 FLAG = re.compile(r"(--[\w-]+) (?=[^\s-])")
 """A flag and its value stay on one line."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 
@@ -14,6 +15,9 @@ from pyrometer.report.answer.short import Part, ShortAnswer, Whole
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.target_documents import TuneDocument
 from pyrometer.tuning.outcome import Goal, LeverOutcome
+
+ENOUGH = 5
+"""Times what was spent before the first lever: for some levers and the confirmation."""
 
 
 def of_document(document: TuneDocument) -> ShortAnswer:
@@ -41,7 +45,9 @@ def _was_run(each: LeverOutcome) -> bool:
 
 
 def _title(document: TuneDocument) -> str:
-    """How many levers were tried, and how many were not, by why."""
+    """How many levers were tried, and how many were not, by why; of a recipe that was proved again, how long that took."""
+    if not document.levers:
+        return f"Proved again in {format_seconds(document.elapsed_s)}"
     counts = Counter(each.outcome for each in document.levers)
     said = [f"{sum(map(_was_run, document.levers))} tried in {format_seconds(document.elapsed_s)}"]
     said += [f"{counts['untried']} not reached"] if counts["untried"] else []
@@ -79,8 +85,10 @@ def _next(document: TuneDocument) -> str:
     """The command to go on with."""
     untried = any(each.outcome == "untried" for each in document.levers)
     if untried or document.interrupted:
-        words = [word for word in document.command or () if word != "--json"]
-        return trust.again(replace(document, command=words), "--resume")
+        words = [word for word in document.command or () if word not in {"--json", "--resume"}]
+        longer = f"{math.ceil(ENOUGH * document.elapsed_s / 60)}m"
+        flags = ("--budget", longer) if facts.is_too_short(document) else ("--resume",)
+        return trust.again(replace(document, command=words), *flags)
     if document.recipe.path is None or not document.recipe.levers:
         return ""
     command = list(document.command or ())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pyrometer.guard.exchange.past import PastPoint
 from pyrometer.guard.history.history import GATED
-from pyrometer.guard.history.proofs import Change
-from pyrometer.guard.history.series import Series
+from pyrometer.guard.history.record import Change, Series
 from pyrometer.quantity import counted
 from pyrometer.report.chapters.chapter import Answer, Block, Chapter, Chart, Code, Facts, Rows, Text, Told
 from pyrometer.report.chapters.surroundings import machine, provenance

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.guard.exchange.past import PastPoint
-from pyrometer.guard.history.history import History
-from pyrometer.guard.history.proofs import Change
-from pyrometer.guard.history.series import Series
+from pyrometer.guard.history.record import Change, History, Series
 from pyrometer.quantity import Ratio, counted, format_bytes, format_seconds
 from pyrometer.report.facts.layout import Fact, Table, percent
 from pyrometer.report.history_documents import GuardHistoryDocument

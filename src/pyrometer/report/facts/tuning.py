@@ -23,6 +23,11 @@ ORDER = (
 
 def headline(document: TuneDocument) -> str:
     """What the recipe brings."""
+    if document.interrupted and (document.final is None or not document.recipe.levers):
+        found = f"; kept until then: {recipe_line(document)}" if document.recipe.levers else ""
+        return f"interrupted before anything was proved{found}"
+    if is_too_short(document):
+        return "nothing could be tried: the budget was over before the first lever"
     if document.final is None or not document.recipe.levers:
         return "nothing to change: no lever is proved to be faster"
     if (
@@ -32,6 +37,12 @@ def headline(document: TuneDocument) -> str:
             f"undecided: {ratio_words(document.final.ratio, document.final.ci_low, document.final.ci_high)}"
         )
     return sentence(document.final)
+
+
+def is_too_short(document: TuneDocument) -> bool:
+    """Whether the budget was over before the first lever, so that going on with as much would end in the same."""
+    is_left = any(each.outcome == "untried" for each in document.levers)
+    return is_left and not tried(document) and not document.interrupted
 
 
 def top_figures(document: TuneDocument) -> list[Fact]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.matrix.matrix import Matrix
+from pyrometer.bench.matrix.record import Matrix
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.record import ColdStarts, Soak
 from pyrometer.compiler.report import CompileReport

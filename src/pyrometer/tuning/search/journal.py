@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from pyrometer.files import replacing
+from pyrometer.quantity import counted
 from pyrometer.record import Record, to_json
 from pyrometer.tuning.levers.choice import LeverChoice, key_of
 from pyrometer.tuning.outcome import LeverOutcome
@@ -30,38 +31,38 @@ class Journal:
         path: the file.
         identity: digits of the program, the settings and the machine.
         resume: keep what is there.
+
+    Attributes:
+        note: what became of that; `None` where nothing was to be kept.
     """
 
     def __init__(self, path: Path, identity: str, *, resume: bool) -> None:
         self._path = path
         self._decided: dict[str, LeverOutcome] = {}
-        self.is_other = False
-        if resume and path.exists():
-            self._read(identity)
+        self.note = self._read(identity) if resume else None
         # Whole lines alone: what comes next must not be appended to half a line.
         with replacing(path) as beside:
             kept = [to_json(outcome) for outcome in self._decided.values()]
             beside.write_bytes(b"\n".join([to_json(_Heading(identity=identity)), *kept, b""]))
 
-    @property
-    def num_decided(self) -> int:
-        """How many outcomes an earlier search left."""
-        return len(self._decided)
-
-    def _read(self, identity: str) -> None:
+    def _read(self, identity: str) -> str:
+        """Take over what an earlier search decided, and say what that is."""
+        begun_anew = "--resume: begun anew, since "
+        if not self._path.exists():
+            return f"{begun_anew}no earlier search is at {self._path}"
         lines = self._path.read_bytes().split(b"\n")
         try:
-            self.is_other = msgspec.json.decode(lines[0], type=_Heading).identity != identity
+            if msgspec.json.decode(lines[0], type=_Heading).identity != identity:
+                return f"{begun_anew}the search before had another program, other settings or another machine"
         except msgspec.MsgspecError:
-            self.is_other = True
-        if self.is_other:
-            return
+            return f"{begun_anew}{self._path} is not whole"
         for line in lines[1:]:
             try:
                 outcome = msgspec.json.decode(line, type=LeverOutcome)
             except msgspec.MsgspecError:
                 continue  # cut short; it is tried again
             self._decided[_key(outcome.against, outcome.configuration)] = outcome
+        return f"--resume: {counted(len(self._decided), 'trial')} of the search before taken over"
 
     def recall(
         self, against: Sequence[LeverChoice], configuration: Sequence[LeverChoice]

@@ -143,10 +143,9 @@ class Crew:
             except self._ray.exceptions.RayError as error:
                 self._let_go(bench, error)
                 continue
-            expected = search.predicted.get(outcome.name)
-            if expected is not None:
-                low, high, rules = expected.low, expected.high, list(expected.rules)
-                outcome = replace(outcome, predicted_low=low, predicted_high=high, rules=rules)
+            choice = LeverChoice(lever=outcome.name, parameters=outcome.parameters)
+            low, high, rules = search.expected(choice, tuple(outcome.configuration))
+            outcome = replace(outcome, predicted_low=low, predicted_high=high, rules=list(rules))
             if outcome.outcome != "untried":
                 search.journal.add(outcome)
                 self.num_tried += 1

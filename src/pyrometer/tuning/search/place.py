@@ -80,5 +80,5 @@ def _made(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be made: {error.strerror}; name another place for the recipe with -o"
+            f"{folder}: cannot be made: {error.strerror}; name another place for the recipe with --recipe"
         ) from error

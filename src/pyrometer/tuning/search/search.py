@@ -17,11 +17,12 @@ from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
-from pyrometer.tuning.levers.configuration import excluded, lacks, with_lever, without_lever
+from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
 from pyrometer.tuning.search.budget import TRIAL_SHARE, Budget
+from pyrometer.tuning.search.combining import expected_over, gains_of
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order
 from pyrometer.tuning.search.settings import TuneSettings
@@ -210,8 +211,11 @@ class Search:
     def _untried(self, choice: LeverChoice) -> LeverOutcome:
         total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
         reason = f"of the budget of {total} too little was left; {kept} are kept for the confirmation"
+        if self.opening_s > QUIET_OPENING_S:
+            reason += f"; starting a process takes {format_seconds(self.opening_s)} here"
         told = any(each.outcome == "untried" and each.reason == reason for each in self.outcomes)
-        return replace(self._blank(choice, self.best), reason="" if told else reason)
+        configuration = self.configuration_of(choice)
+        return replace(self._blank(choice, configuration), reason="" if told else reason)
 
     # ---- one lever ---------------------------------------------------------------------------------------------
 
@@ -428,7 +432,7 @@ class Search:
         return self._open
 
     def _blank(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
-        lever, predicted = find_lever(choice.lever), self._expected(choice)
+        lever, predicted = find_lever(choice.lever), self.expected(choice, configuration)
         return LeverOutcome(
             name=choice.lever,
             parameters=choice.parameters,
@@ -442,16 +446,13 @@ class Search:
             rules=list(predicted.rules),
         )
 
-    def _expected(self, choice: LeverChoice) -> Prediction:
-        """What is predicted of a lever, over the best so far: what it takes the place of has brought its gain already."""
+    def expected(self, choice: LeverChoice, configuration: Configuration) -> Prediction:
+        """What is predicted of a lever, over the best so far: some of its gain was brought by others, or goes with what it replaces."""
         predicted = self.predicted.get(choice.lever, Prediction())
-        if predicted.low is None or predicted.high is None:
-            return predicted
-        replaced = any(kept.lever == choice.lever or excluded(kept.lever, choice.lever) for kept in self.best)
-        gained = math.prod(each.ratio or 1.0 for each in self.outcomes if each.outcome == "kept")
-        if replaced:
-            return predicted._replace(low=predicted.low / gained, high=predicted.high / gained)
-        return predicted
+        known = {name: each.ratio for name, each in self._executors.items() if each.ratio is not None}
+        return expected_over(
+            predicted, choice.lever, known | gains_of(self.outcomes), self.best, configuration
+        )
 
     # ---- the winners -------------------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
+from pyrometer.rules.rule import Case
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.trace.records.device import CollectiveGroup
     from pyrometer.trace.records.rank import RankReport
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import Ratio
+from pyrometer.rules.joining import Located
 from pyrometer.rules.sequences import short_ns
 
 if TYPE_CHECKING:
-    from pyrometer.rules.joining import Located
     from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import TreeNode
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Confidence
+from pyrometer.rules.rule import Case
+
 if TYPE_CHECKING:
-    from pyrometer.advice import Confidence
-    from pyrometer.rules.case import Case
     from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.records.waiting import HostActivity
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import Ratio
 from pyrometer.rules.host.patterns.rounds import DISPATCHES, operators_below
+from pyrometer.rules.joining import Located
 from pyrometer.rules.kernels.patterns.operators import CONVOLUTIONS, MATRIX_PRODUCTS
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
-    from pyrometer.rules.joining import Located
     from pyrometer.trace.records.rank import RankReport
 
 LAYERS = (

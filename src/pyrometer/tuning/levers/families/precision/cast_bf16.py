@@ -29,7 +29,8 @@ class CastBf16(Lever):
     prior = 0.7
     pasted = (
         "model = model.to(torch.bfloat16)",
-        "# and the inputs: x = x.to(torch.bfloat16)",
+        "inputs = [x.to(torch.bfloat16) if x.is_floating_point() else x for x in inputs]",
+        "# what the model returns is in bfloat16, too: call .float() on it where that matters",
     )
 
     def refuses(self, subject: Subject) -> str | None:
