@@ -46,7 +46,7 @@ demo-monitor: $(STAMP)
 
 # What walks through all objects of a process, again and again: there are a third where other tests are not collected. Who holds a
 # tensor is asked of each of them, against a clock.
-HEAP := tests/memory tests/guard tests/bench src/pyrometer/memory
+HEAP := tests/memory tests/guard tests/bench tests/test_garbage.py src/pyrometer/memory
 HOLDERS := tests/memory/holders
 
 test: $(STAMP)

@@ -18,8 +18,8 @@ import numpy as np
 
 from pyrometer.guard.deciding import LOOKS, judge_family
 from pyrometer.guard.gate import Gate, GuardReport, Revision
-from pyrometer.guard.history.changes import ChangePoint
-from pyrometer.guard.history.history import History, history_of
+from pyrometer.guard.history.history import history_of
+from pyrometer.guard.history.record import ChangePoint, History
 from pyrometer.guard.history.series import Recorded
 
 COMMITS = 100

@@ -286,7 +286,7 @@ def perf_decode():
     },
     harmless=[
         ("words.py", "UNKNOWN = 0\n", "UNKNOWN = 0  # what no word has\n"),
-        ("words.py", '"?") for i in ids', '"?") for i in list(ids)'),
+        ("words.py", 'back.get(i, "?") for i in ids', 'back.get(one, "?") for one in ids'),
         ("words.py", "import re\n\n", '"""Words and their numbers."""\n\nimport re\n\n'),
     ],
     guilty=[

@@ -1,6 +1,7 @@
-"""What observing a training script costs per step: observed and plain steps in pairs, in one process.
+"""What observing a training script costs per step: observed and plain steps in pairs, in one process or on each rank of a job.
 
     python benchmarks/observation_overhead.py [--pairs 1500]
+    torchrun --standalone --nproc-per-node=2 benchmarks/observation_overhead.py    # each rank of a data-parallel job
 
 The hooks are switched on and off between single steps; a coin decides which of a pair comes first, so that drift of the
 machine falls on both sides alike. Reported is the median difference within a pair with a 99 % interval from the order
@@ -11,6 +12,7 @@ Two models: one with few large modules and one with many small ones, whose neste
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import tempfile
 import time
@@ -20,7 +22,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from scipy.stats import binom
+from torch import distributed as dist
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
 from pyrometer.workload.script.cost import event_cost_ns
@@ -86,13 +90,15 @@ def measure(name: str, step: Callable[[], None], num_pairs: int, coin: random.Ra
         switch(False)
         num_events = len(read_events(path).kind) / num_pairs
         cost_ns = event_cost_ns(Path(folder) / "calibration")
-    print(f"{name}: {num_events:.1f} events per step, {cost_ns:.0f} ns each by our own estimate")
+    rank = f"rank {dist.get_rank()}, " if dist.is_initialized() else ""
+    print(f"{rank}{name}: {num_events:.1f} events per step, {cost_ns:.0f} ns each by our own estimate")
     for column, clock in enumerate(("CPU time", "wall time")):
         differences = times[:, 1, column] - times[:, 0, column]
         median, (low, high) = float(np.median(differences)), interval(differences)
         print(
             f"  {clock}: {np.median(times[:, 0, column]) * 1e3:.2f} ms per step, observed {median * 1e6:+.0f} µs "
-            f"({low * 1e6:+.0f} to {high * 1e6:+.0f}): {median / STEP_S:.2%} ({low / STEP_S:.2%} to {high / STEP_S:.2%}) of 5 ms"
+            f"({low * 1e6:+.0f} to {high * 1e6:+.0f}): {median / STEP_S:.2%} ({low / STEP_S:.2%} to {high / STEP_S:.2%}) of 5 ms",
+            flush=True,
         )
 
 
@@ -103,8 +109,11 @@ def main() -> None:
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
     for name, (model, width, batch) in models().items():
-        step = training_step(model, width, batch)
+        # All ranks toss the same coins, so that no observed step waits for a plain one.
+        step = training_step(DistributedDataParallel(model) if dist.is_initialized() else model, width, batch)
         for _ in range(50):
             step()
         measure(name, step, args.pairs, random.Random(args.seed))

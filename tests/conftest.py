@@ -28,7 +28,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-pytest_plugins = ["cpu_seconds", "few_doctests", "postgres_server", "pytester"]
+pytest_plugins = ["cpu_seconds", "few_files", "postgres_server", "pytester"]
 
 
 def pytest_configure() -> None:

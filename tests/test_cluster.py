@@ -155,9 +155,9 @@ def trace_of(rank):
 @pytest.mark.slow
 def test_a_job_is_read_alike_on_a_cluster_whose_worker_dies(ray, tmp_path):
     from pyrometer.trace.jobs.executor import SerialExecutor
+    from pyrometer.trace.jobs.job import RankFailure
     from pyrometer.trace.jobs.on_cluster import RayExecutor
     from pyrometer.trace.jobs.reduce import reduce_rank
-    from pyrometer.trace.jobs.summary import RankFailure
 
     paths = []
     for rank in range(3):
@@ -201,7 +201,7 @@ def work():
 
 def environment_of_a_new_process():
     """As the verb sees it; tests before this one may have left this process one thread."""
-    from pyrometer.hardware.environment import Environment
+    from pyrometer.hardware.record import Environment
     from pyrometer.record import from_json
 
     told = "from pyrometer.hardware.environment import *; from pyrometer.record import *; print(to_json(read_environment()).decode())"

@@ -118,8 +118,8 @@ if TYPE_CHECKING:
     from pyrometer.compiler.inspection.observe import observe_compile as observe_compile
     from pyrometer.compiler.report import CompileReport as CompileReport
     from pyrometer.guard.parameters import parametrize as parametrize
-    from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
+    from pyrometer.hardware.record import Environment as Environment
     from pyrometer.integrations.steps import observe_steps as observe_steps
     from pyrometer.loading.pipeline import observe_loading as observe_loading
     from pyrometer.loading.profiling.profile import profile_samples as profile_samples
@@ -203,7 +203,7 @@ _HOMES = {
     "CompileReport": "pyrometer.compiler.report",
     "DevicePrefetcher": "pyrometer.tuning.prefetch.prefetcher",
     "Diagnosis": "pyrometer.rules.diagnosis",
-    "Environment": "pyrometer.hardware.environment",
+    "Environment": "pyrometer.hardware.record",
     "Finding": "pyrometer.rules.finding",
     "Inference": "pyrometer.workload.inference",
     "Lever": "pyrometer.tuning.levers.lever",

@@ -12,6 +12,12 @@ from pyrometer.record import Record, doc
 FixClass = Literal["exact", "tolerance", "semantic"]
 """What the fix may change in the results: nothing, digits within a tolerance, or what is computed."""
 
+FIX_WORDS: dict[FixClass, str] = {
+    "exact": "results stay the same",
+    "tolerance": "results may differ within a tolerance",
+    "semantic": "what is computed may change",
+}
+
 Confidence = Literal["high", "medium", "low"]
 """high: measured or certain from the code; medium: inferred; low: a hint to look."""
 

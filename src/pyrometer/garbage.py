@@ -9,13 +9,20 @@ from typing import Self
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile: what makes much that stays would have it looked at again and again."""
+def uncollected(*, stays: bool = False) -> Iterator[None]:
+    """No garbage collection meanwhile: what makes much that stays would have it looked at again and again.
+
+    Args:
+        stays: afterwards only a full collection looks at what was made, as if it had been there for long.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if stays and not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
         if was_on:
             gc.enable()
 

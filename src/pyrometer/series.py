@@ -5,12 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
-
-Indices: TypeAlias = npt.NDArray[np.int64]
+from typing import Any, NamedTuple
 
 
 class Slope(NamedTuple):
@@ -38,6 +33,8 @@ def theil_sen(x: Any, y: Any, confidence: float = 0.95, *, noise_time: float = 1
     >>> theil_sen(range(10), [3.0 * i + (100 if i == 4 else 0) for i in range(10)]).at
     3.0
     """
+    import numpy as np
+
     times, values = np.asarray(x, np.float64), np.asarray(y, np.float64)
     n = len(times)
     first, second = np.triu_indices(n, 1)
@@ -55,13 +52,15 @@ def theil_sen(x: Any, y: Any, confidence: float = 0.95, *, noise_time: float = 1
     )
 
 
-def thinned(length: int, most: int) -> Indices:
+def thinned(length: int, most: int) -> list[int]:
     """Indices of at most so many entries of a series, evenly over it; the first and the last are among them.
 
-    >>> thinned(10, 4).tolist(), thinned(2, 4).tolist()
-    ([0, 3, 6, 9], [0, 1])
+    >>> thinned(10, 4), thinned(2, 4), thinned(5, 1)
+    ([0, 3, 6, 9], [0, 1], [0])
     """
-    return np.linspace(0, max(length - 1, 0), min(length, most)).astype(np.int64)
+    if length <= most:
+        return list(range(length))
+    return [index * (length - 1) // max(most - 1, 1) for index in range(most)]
 
 
 def extremes(values: Sequence[float], most: int) -> list[int]:
@@ -74,6 +73,8 @@ def extremes(values: Sequence[float], most: int) -> list[int]:
     """
     if len(values) <= most:
         return list(range(len(values)))
+    import numpy as np
+
     series = np.asarray(values, dtype=np.float64)
     stretches = np.array_split(np.arange(len(series)), max(most // 2, 1))
     ends = {int(part[place(series[part])]) for part in stretches for place in (np.argmin, np.argmax)}

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.bench import cold as module
-from pyrometer.bench.cold import STAGES, ColdStart, measure_cold, summarise_stage
+from pyrometer.bench.cold import measure_cold, summarise_stage
+from pyrometer.bench.record import STAGES, ColdStart
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.workload.target import parse_target
-
-pytestmark = pytest.mark.measuring
 
 TARGET = """
 import time
@@ -46,6 +45,7 @@ def target(tmp_path):
     return lambda name: parse_target(f"cold_target.py:{name}", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_each_stage_is_timed_in_its_own_process(target):
     shares = []
     starts = measure_cold(target("work"), 2, lambda share, _what: shares.append(share))
@@ -63,6 +63,7 @@ def test_each_stage_is_timed_in_its_own_process(target):
     assert [stage.name for stage in starts.stages] == list(STAGES)
 
 
+@pytest.mark.slow
 def test_what_the_target_raises_comes_back(target):
     with pytest.raises(UserProgramError, match="no such split"):
         measure_cold(target("broken"), 1)

@@ -8,13 +8,12 @@ import time
 import numpy as np
 import pytest
 import torch
+from representative import every
 from torch import nn
 
 import pyrometer as pm
 from pyrometer.bench.comparison.verdict import sentence
 from pyrometer.errors import InputError, UserProgramError
-
-pytestmark = pytest.mark.measuring
 
 
 def noisy(step_s, seed=0, spread=0.03):
@@ -26,7 +25,7 @@ def noisy(step_s, seed=0, spread=0.03):
     ("ratio", "outcome"),
     [(1.0, "same"), (1.10, "slower"), (1.05, "slower"), (0.9, "faster"), (2.0, "slower")],
 )
-@pytest.mark.parametrize("step_s", [50e-6, 1e-3, 30e-3])
+@pytest.mark.parametrize("step_s", every(2, [50e-6, 1e-3, 30e-3]))
 def test_the_verdict_is_the_truth(clock, timed, ratio, outcome, step_s):
     v = pm.compare(timed(noisy(step_s)), timed(noisy(step_s * ratio, 1)), clock=clock, budget_s=60)
     assert v.outcome == outcome
@@ -41,6 +40,7 @@ def test_short_calls_are_compared_by_the_fastest_of_a_batch_and_long_ones_by_cpu
     assert (long.metric, long.calls_per_batch) == ("cpu", 1)
 
 
+@pytest.mark.measuring
 def test_a_program_that_waits_is_compared_by_wall_time():
     v = pm.compare(
         pm.Call(lambda: time.sleep(0.004), name="A"), pm.Call(lambda: time.sleep(0.008), name="B"), budget_s=5
@@ -93,12 +93,12 @@ def queueing(cpu_s, seed, crowd=5.0):
 @pytest.mark.parametrize(("ratio", "right"), [(1.0, "same"), (1.05, "slower"), (0.9, "faster")])
 def test_long_steps_that_queue_for_a_processor_are_decided_by_cpu_time(clock, timed, ratio, right):
     outcomes = []
-    for seed in range(20):
+    for seed in range(8):
         a, b = timed(queueing(0.02, seed)), timed(queueing(0.02 * ratio, 100 + seed))
         v = pm.compare(a, b, clock=clock, budget_s=20, seed=seed)
         assert v.metric == "cpu"
         outcomes.append(v.outcome)
-    assert outcomes.count(right) >= 16
+    assert outcomes.count(right) >= 6
     assert set(outcomes) <= {right, "undecided"}
 
 
@@ -196,6 +196,7 @@ def test_nonsense_is_refused(clock, timed, arguments):
         pm.compare(timed(noisy(0.01)), timed(noisy(0.01)), clock=clock, **arguments)
 
 
+@pytest.mark.measuring
 def test_real_models_with_a_real_difference():
     small, large = nn.Linear(64, 64), nn.Sequential(*[nn.Linear(64, 64) for _ in range(4)])
     x = torch.randn(16, 64)
@@ -204,15 +205,16 @@ def test_real_models_with_a_real_difference():
     assert v.ratio > 1.5
 
 
+@pytest.mark.measuring
 @pytest.mark.slow
 def test_identical_real_models_are_never_told_apart():
     model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)), torch.randn(16, 64)
     outcomes = [
         pm.compare(pm.Inference(model, x), pm.Inference(model, x), budget_s=5, seed=seed).outcome
-        for seed in range(40)
+        for seed in range(16)
     ]
-    assert sum(o in {"faster", "slower"} for o in outcomes) <= 2
-    assert outcomes.count("same") >= 30
+    assert sum(o in {"faster", "slower"} for o in outcomes) <= 1
+    assert outcomes.count("same") >= 12
 
 
 def test_sides_that_disturb_each_other_are_not_decided(clock, timed):

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
-import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -20,8 +15,6 @@ from pyrometer.bench.matrix.matrix import run_matrix
 from pyrometer.bench.matrix.state import MatrixState
 from pyrometer.errors import InputError, TargetError, UserProgramError
 from pyrometer.workload.target import parse_target
-
-pytestmark = pytest.mark.measuring
 
 TARGETS = """
 import torch
@@ -307,8 +300,8 @@ def filled(targets, monkeypatch):
             spec=targets(name).spec,
             settings=settings,
             is_reference=is_reference,
-            measure_s=0.3,
-            compare_s=0.3,
+            measure_s=0.1,
+            compare_s=0.1,
         )
         return fill_cell(request)
 
@@ -369,35 +362,3 @@ def test_a_real_matrix(targets, tmp_path, monkeypatch):
     assert m.recommendation is not None
     assert len(m.rejected) <= 2
     assert not list((tmp_path / "state").iterdir())
-
-
-DRIVER = textwrap.dedent("""
-    import sys
-    from pathlib import Path
-    from pyrometer.bench.matrix import matrix
-    from pyrometer.bench.matrix.axes import parse_axes
-    from pyrometer.workload.target import parse_target
-    matrix.CELL_S = 0.2
-    target = parse_target("targets.py:mlp", cwd=Path(sys.argv[1]))
-    m = matrix.run_matrix(target, parse_axes(["batch=1,2,4"]), resume_dir=Path(sys.argv[1], "state"))
-    print(m.num_reused, len(m.cells), m.num_missing)
-""")
-
-
-@pytest.mark.slow
-def test_a_killed_matrix_goes_on_where_it_was(targets, tmp_path):
-    targets("mlp")
-    command = [sys.executable, "-c", DRIVER, str(tmp_path)]
-    state = tmp_path / "state"
-    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list(state.glob("*/*.json")):
-        assert first.poll() is None
-        time.sleep(0.05)
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
-    second = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert second.returncode == 0, second.stderr
-    num_reused, num_cells, num_missing = map(int, second.stdout.split())
-    assert 1 <= num_reused <= 2
-    assert (num_cells, num_missing) == (3, 0)
-    assert not list(state.iterdir())

@@ -158,11 +158,13 @@ def test_the_budget_holds_and_the_verdict_says_what_is_missing(targets):
     assert "the budget was enough for 1 process only; --budget" in sentence(v)
 
 
+@pytest.mark.slow
 def test_a_factory_that_fails_is_the_users_error(targets):
     with pytest.raises(UserProgramError, match="RuntimeError: no such split"):
         replicate(targets("broken"), targets("broken"), processes=3)
 
 
+@pytest.mark.slow
 def test_a_factory_that_is_missing_is_a_target_error(targets):
     with pytest.raises(TargetError, match="nowhere"):
         replicate(targets("shallow"), targets("nowhere"), processes=3)

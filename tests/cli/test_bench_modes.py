@@ -14,12 +14,10 @@ import pytest
 
 from pyrometer.report.schema import schema_of
 
-pytestmark = pytest.mark.measuring
-
 # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from pyrometer.bench.matrix import matrix; matrix.CELL_S = 0.5; "
+    "from pyrometer.bench.matrix import matrix; matrix.CELL_S = 0.2; "
     "from pyrometer.cli.main import run; run()"
 )
 MODEL = """
@@ -93,7 +91,7 @@ def test_an_interrupted_matrix_prints_what_it_has_and_goes_on_later(project):
         "bench",
         "model.py:work",
         "--matrix",
-        "batch=1,2,4",
+        "batch=1,2",
         "--json",
     ]
     first = subprocess.Popen(
@@ -107,10 +105,10 @@ def test_an_interrupted_matrix_prints_what_it_has_and_goes_on_later(project):
     assert first.returncode == 130
     matrix = json.loads(out)["matrix"]
     assert matrix["interrupted"]
-    assert 1 <= matrix["num_missing"] <= 2
+    assert matrix["num_missing"] == 1
     second = subprocess.run(command, capture_output=True, text=True, check=True, cwd=project)
     matrix = json.loads(second.stdout)["matrix"]
-    assert matrix["num_reused"] >= 1
+    assert matrix["num_reused"] == 1
     assert matrix["num_missing"] == 0
 
 
@@ -124,6 +122,7 @@ def test_cold_starts_are_beside_the_measurement(project):
     assert len(document["cold"]["later"]) == 1
 
 
+@pytest.mark.slow
 def test_a_long_run_is_beside_the_measurement(project):
     done = pyrometer(project, "--soak", "3s", "--budget", "300ms", "--json")
     assert done.returncode == 0, done.stderr
@@ -135,7 +134,7 @@ def test_a_long_run_is_beside_the_measurement(project):
 
 @pytest.mark.slow
 def test_processes_are_what_is_counted(project):
-    done = pyrometer(project, "--vs", "model.py:work", "--processes", "3", "--json")
+    done = pyrometer(project, "--vs", "model.py:work", "--processes", "3", "--budget", "1s", "--json")
     assert done.returncode in {0, 3}, done.stderr
     document = json.loads(done.stdout)
     assert document["versus"] == "model.py:work"

@@ -11,7 +11,7 @@ import pytest
 
 from pyrometer.cli.main import main
 from pyrometer.record import from_json
-from pyrometer.report.documents import CompareDocument
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.store.run import Run
 from pyrometer.store.store import Store
 

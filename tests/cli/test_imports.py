@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from pyrometer.store.store import Store
 
-HEAVY = {"torch", "scipy", "numpy", "polars", "sqlalchemy", "alembic", "jinja2", "rich"}
+OURS = {"pyrometer.evidence.evidence", "pyrometer.rules.rule", "pyrometer.trace.analysis"}
+HEAVY = {"torch", "scipy", "numpy", "polars", "psutil", "sqlalchemy", "alembic", "jinja2", "rich", *OURS}
 
 MAY_LOAD = {
     "--help": set(),
@@ -19,18 +22,18 @@ MAY_LOAD = {
     "check --help": set(),
     "lint --help": set(),
     "runs --help": set(),
-    "lint model.py": set(),
-    "rule PYR101 --json": set(),
-    "rule": {"rich"},
-    "rule PYR101": {"rich"},
-    "rule item-in-hot-loop": {"rich"},
+    "lint model.py": {"pyrometer.rules.rule"},
+    "rule PYR101 --json": {"pyrometer.rules.rule"},
+    "rule": {"rich", "pyrometer.rules.rule"},
+    "rule PYR101": {"rich", "pyrometer.rules.rule"},
+    "rule item-in-hot-loop": {"rich", "pyrometer.rules.rule"},
     "runs": {"rich", "sqlalchemy"},
     "runs --json": {"sqlalchemy"},
     "show last --json": {"sqlalchemy"},
-    "show last": {"rich", "sqlalchemy", "numpy", "polars"},
+    "show last": {"rich", "sqlalchemy", "pyrometer.evidence.evidence"},
     "prune --keep 5": {"rich", "sqlalchemy"},
-    "trace trace.json": {"rich", "numpy", "polars"},
-    "trace trace.json --json": {"numpy", "polars"},
+    "trace trace.json": {"rich", "numpy", "polars", *OURS},
+    "trace trace.json --json": {"numpy", "polars", *OURS},
 }
 """By command line."""
 
@@ -52,6 +55,7 @@ for line in lines:
 KERNEL = {"ph": "X", "name": "gemm", "pid": 0, "tid": 7, "ts": 10.0, "dur": 5.0, "cat": "kernel", "args": {"device": 0, "stream": 7}}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_verb_loads_no_more_than_it_needs(measured: ModuleType, tmp_path: Path) -> None:
     Store.open(tmp_path / ".pyrometer").save(measured.measured_run())
     (tmp_path / "model.py").write_text("import torch\n")

@@ -14,8 +14,6 @@ import pytest
 
 from pyrometer.report.schema import schema_of
 
-pytestmark = pytest.mark.measuring
-
 # Ctrl-C works as in a terminal, also where a shell's background job would ignore it.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -38,7 +36,7 @@ def sleepy():
     return pm.Call(time.sleep, 0.02)
 
 def slow():
-    return pm.Call(time.sleep, 2)
+    return pm.Call(time.sleep, 0.3)
 
 def signalling():
     calls = iter(range(10**9))
@@ -104,8 +102,9 @@ def pyrometer(project, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_bench_prints_one_document_and_stores_it(project, call):
-    done = call(project, "bench", "model.py:small", "--budget", "1s", "--json")
+    done = call(project, "bench", "model.py:small", "--budget", "300ms", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench"))
@@ -117,6 +116,7 @@ def test_bench_prints_one_document_and_stores_it(project, call):
     assert json.loads(again.stdout)["evidence"]["measurement"] == document["evidence"]["measurement"]
 
 
+@pytest.mark.measuring
 def test_bench_versus_gives_the_verdict(project, call):
     (project / "pyproject.toml").write_text("[tool.pyrometer]\nseed = 3\n")
     done = call(
@@ -143,7 +143,7 @@ def test_bench_versus_gives_the_verdict(project, call):
 def test_an_undecided_comparison_exits_with_three(project, call):
     done = call(project, "bench", "model.py:slow", "--vs", "model.py:slow", "--budget", "100ms", "--no-store")
     assert done.returncode == 3, done.stderr
-    assert done.stdout.splitlines()[1].startswith("undecided: a paired block takes about 8")
+    assert done.stdout.splitlines()[1].startswith("undecided: a paired block takes about ")
 
 
 def test_a_failure_keeps_what_was_measured_and_exits_with_four(project, call):
@@ -154,6 +154,7 @@ def test_a_failure_keeps_what_was_measured_and_exits_with_four(project, call):
     assert measurement["num_samples"] + measurement["warmup_steps"] == 36
 
 
+@pytest.mark.slow
 def test_running_out_of_memory_is_the_users_failure(project):
     done = pyrometer(project, "bench", "model.py:hungry", "--budget", "1s")
     assert done.returncode == 4
@@ -200,6 +201,7 @@ def interrupted(project, *arguments):
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
     measurement = interrupted(project)["evidence"]["measurement"]
     assert measurement["interrupted"]
@@ -207,12 +209,14 @@ def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
     assert "interrupted" in {caveat["code"] for caveat in measurement["warnings"]}
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_blocks_of_a_comparison(project):
     verdict = interrupted(project, "--vs", "model.py:sleepy", "--margin", "0.1%")["verdict"]
     assert verdict["interrupted"]
     assert verdict["num_blocks"] >= 1
 
 
+@pytest.mark.measuring
 @pytest.mark.slow
 def test_calibrate_says_what_can_be_told_apart(project):
     done = pyrometer(project, "calibrate", "model.py:small", "--budget", "15s", "--json")

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from pyrometer.cli.main import main
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import StoreError, UsageError
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.record import from_json
 from pyrometer.report.run_documents import PruneDocument, RunsDocument
 from pyrometer.store.run import Run

@@ -13,10 +13,10 @@ from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.build import build_report
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost
-from pyrometer.compiler.difference import CompileDiff, diff_compile
+from pyrometer.compiler.difference import diff_compile
 from pyrometer.compiler.fusion.record import FusedGroup
 from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, LimitReached, Recompile
-from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.report import CompileDiff, CompileReport
 from pyrometer.record import from_json, to_json
 
 EMPTY = CompileReport(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -111,6 +111,25 @@ def serving(folder: Path, **options: Any) -> Iterator[Server]:
 def server(folder: Path) -> Iterator[Server]:
     with serving(folder) as running:
         yield running
+
+
+class Kept(NamedTuple):
+    """A server that a file's tests ask and leave as it is, and the runs in its store."""
+
+    server: Server
+    ids: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, measured: ModuleType) -> Iterator[Kept]:
+    """Holds a bench with a file, and a newer check of another target and commit."""
+    folder = tmp_path_factory.mktemp("kept") / "store"
+    bench = measured.measured_run(age_s=60)
+    check = measured.measured_run(target="other.py:work", kind="check", commit=("beef" * 10, False))
+    store = Store.open(folder)
+    ids = {"bench": store.save(bench, {"x.bin": b"mine"}).id, "check": store.save(check).id}
+    with serving(folder) as running:
+        yield Kept(running, ids)
 
 
 @pytest.fixture

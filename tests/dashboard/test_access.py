@@ -20,8 +20,8 @@ EVERYWHERE = [
 
 
 @pytest.mark.parametrize("address", EVERYWHERE)
-def test_without_the_token_nothing_is_answered(server, save, address):
-    save()
+def test_without_the_token_nothing_is_answered(kept, address):
+    server = kept.server
     with server.stranger() as stranger:
         for cookie in ("", "pyrometer-1=x", f"pyrometer-{server.origin.rsplit(':')[-1]}=é"):
             answer = stranger.get(address, headers={"cookie": cookie.encode()})
@@ -68,15 +68,15 @@ def test_a_link_on_another_site_gets_its_cookie_before_the_first_page(server):
     "host",
     ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.", "", "127.0.0.1@evil.example"],
 )
-def test_only_our_own_names_are_answered(server, host):
+def test_only_our_own_names_are_answered(kept, host):
     """Or a site could point its name at this machine, and read with the reader's own browser."""
-    assert server.get("/", headers={"host": host}).status_code == 421
+    assert kept.server.get("/", headers={"host": host}).status_code == 421
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
-def test_this_machine_has_several_names_and_any_port_of_a_tunnel(server, name):
-    cookie = f"pyrometer-9999={server.dashboard.token}"
-    with server.stranger() as browser:
+def test_this_machine_has_several_names_and_any_port_of_a_tunnel(kept, name):
+    cookie = f"pyrometer-9999={kept.server.dashboard.token}"
+    with kept.server.stranger() as browser:
         answer = browser.get("/api/running", headers={"host": f"{name}:9999", "cookie": cookie})
     assert answer.status_code == 200
 
@@ -88,8 +88,8 @@ def test_two_hosts_are_none(server):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"])
-def test_nothing_can_be_changed(server, method):
-    answer = server.client.request(method, "/")
+def test_nothing_can_be_changed(kept, method):
+    answer = kept.server.client.request(method, "/")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "GET"
 
@@ -102,9 +102,8 @@ def test_methods_that_nobody_knows_are_refused(server):
 
 
 @pytest.mark.parametrize("address", EVERYWHERE[:-2])
-def test_every_answer_carries_the_headers(server, save, address):
-    save()
-    with server.client.stream("GET", address) as answer:
+def test_every_answer_carries_the_headers(kept, address):
+    with kept.server.client.stream("GET", address) as answer:
         headers = answer.headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pyrometer.dashboard.documents import History, Refused, RunningNow, RunningRuns, RunsPage, Series
-from pyrometer.report.documents import CompareDocument
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.store.run import Run
 from pyrometer.store.running import Running
 

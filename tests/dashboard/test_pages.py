@@ -46,11 +46,8 @@ def test_the_list_shows_the_newest_first(server, save):
         ("unknown=1", ["check", "bench"]),
     ],
 )
-def test_the_list_is_filtered(server, save, query, found):
-    ids = {
-        "bench": save(age_s=60).id,
-        "check": save(target="other.py:work", kind="check", commit="beef" * 10).id,
-    }
+def test_the_list_is_filtered(kept, query, found):
+    server, ids = kept
     assert ids_in(server.get(f"/?{query}").text) == [ids[kind] for kind in found]
     answer = server.get(f"/api/runs?{query}").json()
     assert [run["id"] for run in answer["runs"]] == [ids[kind] for kind in found]
@@ -250,9 +247,8 @@ def test_hostile_names_are_text(server, save, folder):
         "/assets/..%2f..%2fhtml.py", "/assets/report.html", "/assets/LICENSES.txt", "/running/..%2f..%2fruns.db",
     ],
 )  # fmt: skip
-def test_nothing_but_what_the_store_names_is_served(server, save, address):
-    run = save(artifacts={"x.bin": b"mine"})
-    status, answer = server.raw(address.format(id=run.id))
+def test_nothing_but_what_the_store_names_is_served(kept, address):
+    status, answer = kept.server.raw(address.format(id=kept.ids["bench"]))
     assert status == 404
     assert b"SQLite" not in answer
     assert b"root:" not in answer

@@ -22,8 +22,8 @@ BLOCK = re.compile(
     r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$|<!-- output: (?P<command>.+?) -->',
     re.MULTILINE | re.DOTALL,
 )
-QUICK = {"ci", "idle-gpu", "many-gpus", "recording"}
-"""Pages whose commands read files, text, or a handful of steps."""
+QUICK = {"idle-gpu"}
+"""Pages whose commands start no program."""
 
 FRAMEWORKS = {"lightning": "lightning", "hf-trainer": "transformers", "accelerate": "accelerate"}
 DECIDED_OR_NOT = {0, 3}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 from record_programs import QUICK_S, observed
+from representative import standing_for_all
 
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.explain import explain
@@ -67,7 +68,9 @@ def test_the_first_finding_is_the_fault_at_its_line(fault: Fault) -> None:
 
 @pytest.mark.slow
 @pytest.mark.measuring
-@every_fault
+@pytest.mark.parametrize(
+    "fault", standing_for_all({fault.name: fault for fault in FAULTS}, "slow_loader", "item_each_step")
+)
 def test_so_it_is_where_the_program_is_observed_anew(fault: Fault) -> None:
     assert_is_fault(
         serious(explain(observed(FILES[fault.name], budget_s=QUICK_S), (FILES[fault.name],)))[0], fault

@@ -11,8 +11,6 @@ from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script import observe_script
 from pyrometer.workload.inference import Inference
 
-pytestmark = pytest.mark.measuring
-
 SCRIPT = """
 import torch
 from torch import nn
@@ -50,10 +48,11 @@ class Branching(nn.Module):
 
 
 def checked(model, **options):
-    asked = ObserveOptions(budget_s=3.0, confidence=0.95, **options)
+    asked = ObserveOptions(budget_s=0.5, confidence=0.95, **options)
     return observe(Inference(model, torch.randn(4, 8)), "work", asked).evidence
 
 
+@pytest.mark.slow
 def test_a_program_that_compiles_has_a_chapter_about_it():
     found = checked(torch.compile(Branching(), backend="aot_eager")).compiled
     assert (found.graphs, [graph_break.id for graph_break in found.breaks]) == (2, ["gb0170"])

@@ -23,8 +23,6 @@ from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.registry import select
 
-pytestmark = pytest.mark.measuring
-
 BUDGET_S = 5.0
 Measured = Callable[[float, int], Measurement]
 

@@ -18,7 +18,7 @@ from pyrometer.report.attaching import draw
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import parse_target
 
-pytestmark = [pytest.mark.slow, pytest.mark.measuring]
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
 import torch
@@ -66,7 +66,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Observed:
     file.write_text(PROGRAM)
     target = parse_target(f"{file}:work")
     before = set(threading.enumerate())
-    observed = observe(load_workload(target), target.text, ObserveOptions(budget_s=6.0))
+    observed = observe(load_workload(target), target.text, ObserveOptions(budget_s=2.0))
     assert set(threading.enumerate()) <= before
     assert observed.evidence.measurement is not None
     assert observed.evidence.measurement.failure is None

@@ -29,8 +29,6 @@ from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.script.observed import ObservedScript, TracedSteps
 
-pytestmark = pytest.mark.measuring
-
 SCRIPT = """
 import torch
 from torch import nn
@@ -96,7 +94,7 @@ def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.Mo
 def test_a_step_that_cannot_be_traced_is_still_measured() -> None:
     evidence = observe(Call(raises_under_a_profiler), "t.py:work", ObserveOptions(budget_s=0.2)).evidence
     assert evidence.measurement is not None
-    assert evidence.measurement.median_s == pytest.approx(1e-3, rel=2)
+    assert evidence.measurement.median_s >= 1e-3
     assert evidence.trace is None
     (note,) = notes_on_tracing(evidence)
     assert "not while somebody looks" in note
@@ -126,6 +124,7 @@ def test_the_budget_says_how_many_steps(step_s: float, budget_s: float, steps: i
     assert tracing.steps_within(budget_s, step_s) == steps
 
 
+@pytest.mark.slow
 def test_operators_are_put_against_this_machines_peaks(small: Inference, tmp_path: Path) -> None:
     blank = Observed(evidence=Evidence(target="t", environment=read_environment()))
     seen = tracing.observe(small, blank, ObserveOptions(budget_s=1, peaks_folder=tmp_path))
@@ -157,6 +156,7 @@ def test_traced_steps_and_their_neighbours_do_not_count_as_timing() -> None:
     assert len(untouched.times_s) == 59
 
 
+@pytest.mark.slow
 def test_a_check_of_a_script_says_where_its_step_goes(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)

@@ -11,6 +11,7 @@ def perception(load_example):
     return load_example("perception.py")
 
 
+@pytest.mark.slow
 def test_prints_detections_of_frames_of_changing_size_and_counts_the_late_ones(run_example):
     output = run_example("perception.py", "--frames", "3", "--deadline-ms", "0")
     frames = re.findall(

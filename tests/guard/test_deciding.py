@@ -47,7 +47,9 @@ def bistable(rng, n):
     return rng.normal(0, 0.008, n) + 0.4 * (rng.random(n) < 0.12) - 0.4 * (rng.random(n) < 0.12)
 
 
-@pytest.mark.parametrize("draw", [normal, heavy, bistable])
+@pytest.mark.parametrize(
+    "draw", [bistable, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (normal, heavy))]
+)
 def test_a_suite_of_identical_benchmarks_does_not_alarm(draw):
     runs = [staged(draw, num_benchmarks=20, seed=seed) for seed in range(60)]
     alarming = sum(any(one.outcome == "regressed" for one in run.values()) for run in runs)
@@ -80,7 +82,9 @@ def test_one_that_is_faster_improved():
     assert outcome([-0.1, -0.11, -0.09, -0.1, -0.1]).outcome == "improved"
 
 
-@pytest.mark.parametrize("values", [[0.1], [0.3, -0.2, 0.1, -0.3, 0.2]])
+@pytest.mark.parametrize(
+    "values", [[0.1], [0.3, -0.2, 0.1, -0.3, 0.2], [0.1016, 0.1013], [0.1, 0.1, 0.1, 0.1]]
+)
 def test_too_little_is_no_decision(values):
     assert outcome(values).outcome is None
 

@@ -140,6 +140,8 @@ def test_an_interval_too_wide_for_a_number_is_none():
 
 def test_base_against_base_that_differs_takes_the_trust_away():
     alike = {"b": [sample(again=value) for value in (0.001, -0.001, 0.002, 0.0, -0.002)]}
+    by_chance = {"b": [sample(again=value) for value in (0.1016, 0.1013)]}
+    assert self_verdict(by_chance, GuardSettings(), 0.0).outcome == "undecided", "two pairs tell nothing"
     apart = {"b": [sample(again=0.1 + value) for value in (0.001, -0.001, 0.002, 0.0, -0.002)]}
     assert self_verdict(alike, GuardSettings(), 1.0).outcome == "same"
     assert self_verdict(apart, GuardSettings(), 1.0).outcome == "slower"

@@ -13,12 +13,11 @@ import psutil
 import pytest
 
 from pyrometer.errors import UsageError
-from pyrometer.hardware.conditions import Conditions, ConditionsProbe, conditions_between
+from pyrometer.hardware.conditions import ConditionsProbe, conditions_between
 from pyrometer.hardware.counters import CpuReading, SystemCpuMeter
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.hardware.nvml import GpuReading, count_others
-
-pytestmark = pytest.mark.measuring
+from pyrometer.hardware.record import Conditions
 
 START = CpuReading(
     at_s=100.0,
@@ -173,6 +172,7 @@ def test_the_conditions_are_known_after_an_exception():
     assert probe.conditions is not None
 
 
+@pytest.mark.measuring
 def test_counters_of_this_machine():
     meter = SystemCpuMeter()
     first = meter.read()
@@ -184,6 +184,7 @@ def test_counters_of_this_machine():
     assert last.involuntary_switches >= first.involuntary_switches
 
 
+@pytest.mark.measuring
 def test_cpu_time_of_children_is_ours_while_they_live_and_after():
     meter = SystemCpuMeter()
     first = meter.read()
@@ -210,6 +211,7 @@ def test_throttle_counters_are_added_up(machine):
     assert SystemCpuMeter(root).read().num_throttles == 6
 
 
+@pytest.mark.measuring
 def test_a_competitor_is_seen():
     """Somebody else's process, whatever share of a CPU it gets, is competing load."""
     with detached_spinner() as other:
@@ -218,6 +220,7 @@ def test_a_competitor_is_seen():
     assert seen.competing_load > 0.8 * share - 0.05
 
 
+@pytest.mark.measuring
 def test_our_own_children_are_not_competition():
     """The same process, started by us."""
     child = spinner()

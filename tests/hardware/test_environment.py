@@ -13,8 +13,9 @@ import torch
 from click.testing import CliRunner
 
 from pyrometer.cli.env import command
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import fingerprint
+from pyrometer.hardware.record import Environment
 from pyrometer.hardware.torch_flags import RECORDED_VARIABLES, denormals_flushed, read_settings
 from pyrometer.record import from_json, to_json
 from pyrometer.report.documents import EnvironmentDocument
@@ -56,6 +57,7 @@ def test_without_a_gpu_cuda_is_left_alone():
     assert not torch.cuda.is_initialized()
 
 
+@pytest.mark.slow
 def test_the_number_of_interop_threads_can_still_be_set_afterwards():
     python(
         "import torch; from pyrometer.hardware.environment import read_environment; read_environment();"
@@ -111,6 +113,7 @@ def test_flushing_of_denormals_is_seen():
         torch.set_flush_denormal(False)
 
 
+@pytest.mark.slow
 def test_the_precision_of_float32_is_read_however_it_was_set():
     """Recent releases of torch warn or raise when one interface reads what the other has set."""
     settings = [

@@ -8,10 +8,8 @@ import msgspec
 import pytest
 
 from pyrometer.errors import ExitCode, IncomparableError
-from pyrometer.hardware.cpu import Cpu
-from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.fingerprint import differing_fields, fingerprint, require_comparable
-from pyrometer.hardware.gpu import Gpu
+from pyrometer.hardware.record import Cpu, Environment, Gpu
 from pyrometer.record import from_json, to_json
 
 

@@ -17,8 +17,6 @@ from pyrometer.hardware.rig import Rig, climb, repeat
 from pyrometer.hardware.timing import best_time, timer_for
 from pyrometer.record import from_json, to_json
 
-pytestmark = pytest.mark.measuring
-
 CPU = torch.device("cpu")
 
 
@@ -111,6 +109,7 @@ def test_this_cpu(quick):
     assert all(reason for reason in quick.skipped.values())
 
 
+@pytest.mark.measuring
 def test_the_peaks_are_plausible(quick):
     """Bounds between which every processor lies, also one that shares its cores with others."""
     assert 1e7 < quick.matmul_flop_per_s["float32"].best < 1e15
@@ -121,6 +120,7 @@ def test_the_peaks_are_plausible(quick):
     assert quick.threads == torch.get_num_threads()
 
 
+@pytest.mark.measuring
 def test_the_budget_bounds_the_search(quick):
     """Each kind of work is tried at least once; all sizes of all of them would take the better part of an hour."""
     assert quick.elapsed_s < 60 * 0.5

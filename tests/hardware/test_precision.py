@@ -33,6 +33,7 @@ def test_they_are_put_back_after_a_failure():
     assert read_settings(os.environ) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "users",
     [

@@ -28,6 +28,7 @@ def train(model, rows, num_epochs=2):
     return losses
 
 
+@pytest.mark.slow
 def test_a_training_is_told_and_not_changed(classifier, rows, tmp_path):
     state = {name: value.clone() for name, value in classifier.state_dict().items()}
     plain = train(classifier, rows)

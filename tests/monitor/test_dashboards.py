@@ -26,6 +26,7 @@ def run(*argv, folder):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objectives", BOTH, ids=["default", "latency"])
 def test_promtool_takes_the_rules_and_their_tests(tmp_path, objectives):
     promtool = needs("promtool", "prometheus")
@@ -45,6 +46,7 @@ def test_every_alert_has_a_test_that_it_fires(objectives):
     assert fired == {one.alert for one in alerts(objectives)}
 
 
+@pytest.mark.slow
 def test_a_rule_that_never_fires_fails_its_test(tmp_path):
     promtool = needs("promtool", "prometheus")
     write_dashboards(tmp_path, Objectives())

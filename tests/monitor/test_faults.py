@@ -72,16 +72,16 @@ def test_wrong_labels_and_amounts_are_faults_not_errors(monitor):
     assert faults_of(monitor) == 3
 
 
-def test_a_million_label_values_stay_few_series(make):
-    monitor = make(most_series=100, capacity=10_000_000)
+def test_label_values_without_end_stay_few_series(make):
+    monitor = make(most_series=100, capacity=1_000_000)
     counter = monitor.counter("paths", labels=["path"])
-    for i in range(1_000_000):
+    for i in range(100_000):
         counter.add(1, i)
     monitor.flush()
     series = {key: value for key, value in monitor.last(60).counters.items() if key.startswith("paths{")}
     assert len(series) == 101
-    assert series['paths{path="other"}'] == 1_000_000 - 100
-    assert monitor.last(60).counters["monitor_series_capped"] == 1_000_000 - 100
+    assert series['paths{path="other"}'] == 100_000 - 100
+    assert monitor.last(60).counters["monitor_series_capped"] == 100_000 - 100
     assert len(counter._series) == 100
 
 

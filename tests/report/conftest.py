@@ -14,28 +14,21 @@ import numpy as np
 import pytest
 from document_fixtures import document_of
 
-from pyrometer.bench.cold import STAGES, ColdStart, ColdStarts, summarise_stage
+from pyrometer.bench.cold import summarise_stage
 from pyrometer.bench.comparison.verdict import ReferenceTests, TailRatio, Verdict
 from pyrometer.bench.matrix.axes import parse_axes
 from pyrometer.bench.matrix.cell import Cell, GraphCounts, OutputError, settings_label
-from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.matrix.recommendation import recommend, rejections
+from pyrometer.bench.matrix.record import Matrix
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.bench.quality import CaveatCode, caveat
-from pyrometer.bench.stability import Soak, Window, byte_drift, share_drift
+from pyrometer.bench.record import STAGES, ColdStart, ColdStarts, Soak, Window
+from pyrometer.bench.stability import byte_drift, share_drift
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.hardware.conditions import Conditions
-from pyrometer.hardware.cpu import Cpu
-from pyrometer.hardware.environment import Environment
-from pyrometer.hardware.gpu import Gpu
+from pyrometer.hardware.record import Conditions, Cpu, Environment, Gpu
 from pyrometer.record import from_dict
-from pyrometer.report.documents import (
-    BenchDocument,
-    CheckDocument,
-    MatrixDocument,
-    TargetDocument,
-    TuneDocument,
-)
+from pyrometer.report.documents import BenchDocument, CheckDocument
+from pyrometer.report.target_documents import MatrixDocument, TargetDocument, TuneDocument
 
 SEARCHES = ("convolutions",)
 """Recorded searches, by the names of their files."""

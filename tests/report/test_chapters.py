@@ -12,28 +12,25 @@ import msgspec
 import pytest
 from document_fixtures import changed
 from every_area import areas, rich  # noqa: F401 - fixtures
+from representative import every
 from rich.console import Console, RenderableType
 
 from pyrometer.bench.calibration import Calibration, Resolution
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.guard.exchange.past import PastFigure, PastPoint
 from pyrometer.guard.gate import Cause, Gate, GuardReport, Missed, Revision
 from pyrometer.guard.history.history import history_of
 from pyrometer.guard.history.series import Recorded
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.place import Place
 from pyrometer.record import to_dict
 from pyrometer.report import html, kinds, markdown, terminal
 from pyrometer.report.chapters.chapter import Chapter
 from pyrometer.report.chapters.documents import TELLERS, tell
-from pyrometer.report.documents import (
-    AuditDocument,
-    CalibrationDocument,
-    Document,
-    GuardHistoryDocument,
-    RolloutDocument,
-    ScaleDocument,
-)
+from pyrometer.report.documents import AuditDocument, Document
+from pyrometer.report.history_documents import GuardHistoryDocument, RolloutDocument
+from pyrometer.report.target_documents import CalibrationDocument, ScaleDocument
 from pyrometer.rollout.judging.judgement import Guard, MetricTest
 from pyrometer.rollout.state import Decision, Point
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
@@ -51,7 +48,7 @@ from pyrometer.scaling.record import (
 from recorded import CHECKED, checked, page_of
 
 TEASER = "What to do first"
-NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak", *CHECKED)
+NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak", *every(3, CHECKED))
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +84,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "compare": areas["compare"][0],
         "compile": areas["compile"][0],
         "guard": guard_report(environment),
+        "guard-past": PastPoint(tool="asv", commit="2" * 40, machine={"cpu": "c"}, figures=[PastFigure(benchmark="b.f", metric="median_s", kind="time", value=0.1)]),
         "guard-proof": guard_report(environment),
         "guard-record": guard_report(environment),
         "guard-history": GuardHistoryDocument(

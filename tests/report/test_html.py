@@ -176,7 +176,7 @@ def test_untrusted_text_stays_text(documents):
 def test_page_can_be_turned_back_into_its_document(documents, pages):
     for name, document in documents.items():
         data = data_of(pages[name])
-        assert from_dict(kinds.DOCUMENTS[data["kind"]], data["document"]) == document
+        assert from_dict(kinds.record_type(data["kind"]), data["document"]) == document
     assert data_of(html.page(poisoned(documents)))["document"]["evidence"]["target"] == CANARY
 
 
@@ -187,7 +187,7 @@ def test_environment_values_never_appear(documents, monkeypatch):
 
 
 def test_same_document_same_bytes(documents, pages):
-    copied = from_dict(kinds.DOCUMENTS["check"], to_dict(documents["training"]))
+    copied = from_dict(kinds.record_type("check"), to_dict(documents["training"]))
     assert html.page(copied) == pages["training"]
 
 

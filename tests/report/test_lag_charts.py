@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.report.charts.lags import lag_map, stage_bars
-from pyrometer.trace.jobs.lateness import LagMap
-from pyrometer.trace.jobs.pipeline import Pipeline, PipelineStage
+from pyrometer.trace.jobs.job import LagMap, Pipeline, PipelineStage
 
 
 def test_a_cell_per_late_rank_and_step():

@@ -15,10 +15,10 @@ from pyrometer.report.chapters.documents import tell
 from pyrometer.report.charts.intervals import intervals
 from pyrometer.report.charts.trials import trial_strip
 from pyrometer.report.chinese import chinese
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts import recipes as of_recipes
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts import tuning_course as course
+from pyrometer.report.target_documents import TuneDocument
 from pyrometer.report.tuned_predictions import lines
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome, StageReport
@@ -147,7 +147,7 @@ def test_the_page_draws_without_script(search):
     assert "the recipe, confirmed" in page
     for line in course.pasted(search).splitlines():
         assert line.strip()[:20] in page
-    assert facts.apply_command(search.recipe.path).partition("(")[0] in page
+    assert facts.apply_command(search.recipe, search.target).partition("(")[0] in page
 
 
 def test_the_course_is_as_long_as_the_trials(search):

@@ -75,6 +75,7 @@ def test_two_processes_write_fifty_runs_each_and_none_fails(tmp_path: Path):
     _check(store, reported)
 
 
+@pytest.mark.slow
 def test_processes_that_make_the_same_store_at_the_same_time_all_succeed(tmp_path: Path):
     assert len(_finish([_start(tmp_path / "store", 1) for _ in range(4)])) == 4
     assert len(Store.open(tmp_path / "store").runs()) == 4
@@ -142,6 +143,7 @@ def _kill_at_random_moments(folder: Path, rounds: int, seed: int) -> None:
     assert len(leftovers) <= rounds
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_what_was_reported_as_saved_survives_kill_9(tmp_path: Path):
     _kill_at_random_moments(tmp_path / "store", rounds=3, seed=0)

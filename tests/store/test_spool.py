@@ -13,7 +13,7 @@ import pytest
 from postgres_server import PASSWORD, PostgresServer
 
 from pyrometer.cli.main import main
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.record import from_dict
 from pyrometer.store.failure import UnreachableError
 from pyrometer.store.saving import Saved, save_result
@@ -158,6 +158,7 @@ while True:
     assert postgres.sql("SELECT count(DISTINCT run_id) FROM blobs", _name(database)) == str(len(runs))
 
 
+@pytest.mark.slow
 def test_verbs_measure_into_a_server_and_say_no_password(postgres, tmp_path, monkeypatch, capfd):
     name = postgres.new_database()
     postgres.sql("GRANT CREATE ON SCHEMA public TO keyed", name)

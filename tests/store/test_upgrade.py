@@ -8,7 +8,7 @@ import pytest
 
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
-from pyrometer.report.kinds import DOCUMENTS, read_document
+from pyrometer.report.kinds import read_document, record_type
 from pyrometer.rules.finding import Finding
 from pyrometer.store.upgrade import upgraded
 
@@ -31,7 +31,7 @@ DOCUMENTS_OF_1: dict[str, dict[str, Any]] = {
 def test_a_document_of_the_first_schema_is_read(kind: str) -> None:
     plain = upgraded(kind, {**HEAD, **DOCUMENTS_OF_1[kind]})
     document = read_document(kind, plain)
-    assert type(document) is DOCUMENTS[kind]
+    assert type(document) is record_type(kind)
     assert document.run_id == "r1"
     assert document.evidence.target == DOCUMENTS_OF_1[kind]["target"]  # type: ignore[attr-defined]
 

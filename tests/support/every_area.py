@@ -14,8 +14,9 @@ from document_fixtures import changed
 from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.place import Place
 from pyrometer.report.attachments import Attachments, PastRun, SourceText
-from pyrometer.report.documents import CheckDocument, CompareDocument, Document
+from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.facts.comparison import target as comparison_target
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
 from pyrometer.store.comparison import compare_runs

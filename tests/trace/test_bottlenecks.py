@@ -19,8 +19,9 @@ from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.capture.record import CaptureOptions
 from pyrometer.trace.capture.workload import record_trace
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank
-from pyrometer.trace.reporting.verdict import TraceVerdict, judge
+from pyrometer.trace.records.rank import RankReport, TraceVerdict
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.trace.reporting.verdict import judge
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import parse_target
 

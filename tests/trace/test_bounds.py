@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.trace.analysis.bounds import HELPS, Bounds, FreeResource, bounds, bounds_of
+from pyrometer.trace.analysis.bounds import bounds
 from pyrometer.trace.analysis.recoverable import largest_gains
 from pyrometer.trace.analysis.what_if import what_if
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.gains import HELPS, Bounds, FreeResource, bounds_of
 from pyrometer.trace.trace import RankTrace
 
 RESOURCE_OF = {"kernel": "compute", "collective": "communication", "data": "data", "copy": "copies"}

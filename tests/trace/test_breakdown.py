@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.analysis.breakdown import Breakdown, Parts, breakdown
+from pyrometer.trace.analysis.breakdown import breakdown
+from pyrometer.trace.records.breakdown import Breakdown, Parts
 from pyrometer.trace.trace import RankTrace
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.breakdown import breakdown
-from pyrometer.trace.analysis.collectives import Collectives, collectives
+from pyrometer.trace.analysis.collectives import collectives
 from pyrometer.trace.jobs.calls import collective_calls
 from pyrometer.trace.jobs.semantics import bus_factor, canonical
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.device import Collectives
 
 ARGS = {
     "Collective name": "allreduce",

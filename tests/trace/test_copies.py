@@ -8,7 +8,8 @@ import pytest
 
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.breakdown import breakdown
-from pyrometer.trace.analysis.copies import Copies, copies
+from pyrometer.trace.analysis.copies import copies
+from pyrometer.trace.records.device import Copies
 
 
 def measured(builder: Any) -> Copies:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.analysis.critical_path import CriticalPath, critical_path, critical_path_segments
+from pyrometer.trace.analysis.critical_path import critical_path, critical_path_segments
 from pyrometer.trace.analysis.registry import analyses
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.gains import CriticalPath
 
 
 def on_path(path: CriticalPath) -> dict[str, int]:

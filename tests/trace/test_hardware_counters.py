@@ -6,7 +6,8 @@ from typing import Any
 
 from pyrometer.record import from_json, to_json
 from pyrometer.report.facts.trace import sections
-from pyrometer.trace.analysis.hardware_counters import OperatorCounters, hardware_counters
+from pyrometer.trace.analysis.hardware_counters import hardware_counters
+from pyrometer.trace.records.rates import OperatorCounters
 from pyrometer.trace.reporting.rank_report import report_rank
 
 FMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.analysis.idle import Idle, IdleGap, idle
+from pyrometer.trace.analysis.idle import idle
+from pyrometer.trace.records.waiting import Idle, IdleGap
 
 
 def only_gap(builder: Any) -> IdleGap:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.analysis.launches import LaunchReport, launches
+from pyrometer.trace.analysis.launches import launches
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.device import LaunchReport
 from pyrometer.trace.timing.distribution import distribution
 from pyrometer.trace.timing.queues import queue_depth
 

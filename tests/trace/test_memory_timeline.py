@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.analysis.memory import MAX_POINTS, Memory, _telling, memory
+from pyrometer.trace.analysis.memory import MAX_POINTS, _telling, memory
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.memory import Memory
 
 US = 1000
 MAIN = 100

@@ -271,6 +271,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> RankTrace:
     return read_trace(folder / "trace.json").ranks[0]
 
 
+@pytest.mark.slow
 def test_the_users_functions_are_found_in_a_recorded_trace(recorded):
     rows = {(row["file"], row["function"]): row for row in user_lines(recorded).iter_rows(named=True)}
     assert set(rows) == {
@@ -287,11 +288,13 @@ def test_the_users_functions_are_found_in_a_recorded_trace(recorded):
     assert rows["square.py", "backward"]["forward_ns"] == 0
 
 
+@pytest.mark.slow
 def test_every_operator_of_a_recorded_trace_has_a_line(recorded):
     ops = place_names(recorded).filter(recorded.events["kind"] == "cpu_op")
     assert ops["file"].null_count() == 0
 
 
+@pytest.mark.slow
 def test_self_times_of_lines_sum_to_all_recorded_time(recorded):
     assert (
         user_lines(recorded)["self_ns"].sum()

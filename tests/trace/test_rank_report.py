@@ -16,6 +16,7 @@ from pyrometer.record import from_dict, to_dict
 from pyrometer.trace.jobs.executor import SerialExecutor
 from pyrometer.trace.linking.tree import nest
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.trace.reporting import rank_report
 from pyrometer.trace.reporting.job_report import digest, report_files, report_trace
 from pyrometer.trace.reporting.rank_report import (
@@ -23,10 +24,10 @@ from pyrometer.trace.reporting.rank_report import (
     MOST_NODES,
     MOST_ROWS,
     MOST_SEQUENCES,
-    RankReport,
     report_rank,
+    rows,
 )
-from pyrometer.trace.reporting.totals import OpTotal, rows
+from pyrometer.trace.reporting.totals import OpTotal
 from pyrometer.trace.trace import RankTrace, Results
 
 MOST_BYTES = 600_000

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pyrometer.trace.analysis.bounds import HELPS, WORK, bounds
+from pyrometer.trace.analysis.bounds import WORK, bounds
+from pyrometer.trace.records.gains import HELPS
 
 RESOURCES = ("compute", "copies", "host", "data", "synchronisation")
 CLEAR = 0.03

@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from representative import every
 
-from pyrometer.trace.analysis.bounds import HELPS, bounds
+from pyrometer.trace.analysis.bounds import bounds
+from pyrometer.trace.records.gains import HELPS
 
 COMPUTE = 7
 CLOSE = 0.05

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.analysis.synchronisation import Synchronisation, sync_points
+from pyrometer.trace.analysis.synchronisation import sync_points
+from pyrometer.trace.records.waiting import Synchronisation
 
 
 def measured(builder: Any) -> Synchronisation:

@@ -8,13 +8,13 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from pyrometer.hardware.datasheet import DatasheetPeaks
-from pyrometer.hardware.peaks import Peak, Peaks
+from pyrometer.hardware.peaks import DatasheetPeaks, Peak, Peaks
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.roofline import roofline
-from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
+from pyrometer.trace.analysis.utilisation import utilisation
 from pyrometer.trace.costs.op_costs import op_costs
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.rates import Utilisation
 
 SHEET = DatasheetPeaks(
     device="test", flop_per_s={"float32": 1e12, "bfloat16": 4e12}, memory_bytes_per_s=1e11, source="a test"

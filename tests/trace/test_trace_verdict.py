@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.jobs.stragglers import Straggler
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank
-from pyrometer.trace.reporting.verdict import TraceVerdict, judge, judge_all
+from pyrometer.trace.jobs.job import Job, Straggler
+from pyrometer.trace.records.rank import RankReport, TraceVerdict
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.trace.reporting.verdict import judge, judge_all
 
 
 def judged(builder: Any) -> TraceVerdict:

@@ -9,11 +9,10 @@ import pytest
 
 from pyrometer.errors import InputError
 from pyrometer.trace.analysis.recoverable import largest_gains
-from pyrometer.trace.analysis.what_if import Change, parse_change, what_if
+from pyrometer.trace.analysis.what_if import parse_change, what_if
 from pyrometer.trace.dependencies.select import KINDS
 from pyrometer.trace.reading.read import read_trace
-
-pytestmark = pytest.mark.measuring
+from pyrometer.trace.records.gains import Change
 
 
 def gain_us(trace: Any, change: str) -> float:
@@ -232,6 +231,7 @@ def test_gains_of_real_traces_are_within_their_bounds(real_trace: Path) -> None:
             assert gain.gain_ns <= gain.critical_ns + 0.001 * span
 
 
+@pytest.mark.measuring
 @pytest.mark.slow
 def test_a_prediction_comes_true(tmp_path: Path) -> None:
     """Half of the multiplications are predicted from a record with all of them, and then really left out."""

@@ -155,6 +155,7 @@ def test_objects_of_a_users_file_are_pickled_for_processes_that_know_nothing_of_
     assert done.stdout.split() == [b"3"]
 
 
+@pytest.mark.slow
 def test_spawned_workers_of_a_loader_find_the_dataset(write, tmp_path):
     write("sizes.py", "OUT = 3")
     write(

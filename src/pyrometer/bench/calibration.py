@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pyrometer.bench.comparison.verdict import Outcome
 from pyrometer.bench.quality import Caveat
-from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.peaks import Peaks
+from pyrometer.hardware.record import Conditions
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc
 

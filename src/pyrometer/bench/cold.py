@@ -19,6 +19,7 @@ from itertools import accumulate
 from typing import Annotated
 
 from pyrometer.bench.fresh import run_fresh
+from pyrometer.bench.record import STAGES, ColdStart, ColdStarts, StageTime
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
@@ -27,39 +28,6 @@ from pyrometer.workload.target import Target, TargetSpec
 NUM_STEADY = 40
 STEADY_S = 2.0
 CONFIDENCE = 0.95
-STAGES = ("python_s", "import_s", "load_s", "first_call_s", "total_s", "steady_s")
-
-
-class ColdStart(Record, frozen=True, kw_only=True):
-    """One start, from the request for a process to its first result."""
-
-    python_s: Annotated[Seconds, doc("until the interpreter runs our code")]
-    import_s: Annotated[Seconds, doc("import torch")]
-    load_s: Annotated[Seconds, doc("import the target, call its factory, prepare the step")]
-    first_call_s: Annotated[Seconds, doc("the first step, compilation included")]
-    total_s: Annotated[Seconds, doc("all of these together")]
-    steady_s: Annotated[Seconds, doc("median of steps 21 to 40, or of the later half of what 2 s allow")]
-
-
-class StageTime(Record, frozen=True, kw_only=True):
-    """One stage over all starts but the first."""
-
-    name: Annotated[str, doc("the field of a start")]
-    median_s: Seconds
-    min_s: Seconds
-    max_s: Seconds
-    ci_low_s: Annotated[Seconds | None, doc("interval of the median; null for fewer than six starts")] = None
-    ci_high_s: Seconds | None = None
-
-
-class ColdStarts(Record, frozen=True, kw_only=True):
-    """Cold starts in fresh processes."""
-
-    first: Annotated[ColdStart, doc("the first process, which found inductor's cache empty")]
-    later: Annotated[list[ColdStart], doc("the others, which found what the first had left in the caches")]
-    stages: Annotated[list[StageTime], doc("each stage over the later starts; empty when there are none")]
-    confidence: Annotated[float, doc("coverage of the intervals")] = CONFIDENCE
-    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; the starts before are kept")] = False
 
 
 class ColdRequest(Record, frozen=True, kw_only=True):
@@ -103,7 +71,9 @@ def measure_cold(
             interrupted = True
     later = starts[1:]
     stages = [summarise_stage(name, [getattr(start, name) for start in later]) for name in STAGES if later]
-    return ColdStarts(first=starts[0], later=later, stages=stages, interrupted=interrupted)
+    return ColdStarts(
+        first=starts[0], later=later, stages=stages, confidence=CONFIDENCE, interrupted=interrupted
+    )
 
 
 def start_cold(request: ColdRequest) -> ColdStart:

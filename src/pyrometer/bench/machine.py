@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyrometer.bench.quality import Caveat, CaveatCode, caveat
-from pyrometer.hardware.conditions import Conditions
+from pyrometer.hardware.record import Conditions
 from pyrometer.quantity import format_percent, significant
 
 COMPETING_CPUS = 0.25

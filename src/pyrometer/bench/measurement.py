@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.bench.quality import Caveat
-from pyrometer.hardware.conditions import Conditions
+from pyrometer.hardware.record import Conditions
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 

@@ -15,12 +15,14 @@ from pyrometer.bench.clock import Clock, clock_for, timer_overhead
 from pyrometer.bench.machine import machine_caveats
 from pyrometer.bench.memory import meter_for
 from pyrometer.bench.quality import Caveat, CaveatCode, caveat
+from pyrometer.bench.record import Soak, Window
 from pyrometer.bench.sampling import StepTimer
-from pyrometer.bench.stability import FEWEST_WINDOWS, Soak, Window, byte_drift, share_drift
+from pyrometer.bench.stability import CONFIDENCE, FEWEST_WINDOWS, byte_drift, share_drift
 from pyrometer.bench.stage import Progress, Stage
 from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, UserProgramError
-from pyrometer.hardware.conditions import Conditions, ConditionsProbe
+from pyrometer.hardware.conditions import ConditionsProbe
+from pyrometer.hardware.record import Conditions
 from pyrometer.quantity import Seconds, format_bytes, format_percent, format_seconds
 from pyrometer.workload.workload import Session, Workload
 
@@ -165,6 +167,7 @@ class _Run:
         middles = np.array([(window.start_s + window.end_s) / 2 for window in windows])
         soaked = Soak(
             asked_s=self.duration_s,
+            confidence=CONFIDENCE,
             elapsed_s=windows[-1].end_s,
             num_steps=self.num_steps,
             steps_per_sample=self._timer.samples.steps_per_sample,

@@ -6,17 +6,13 @@ Pure: windows in, drift out.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
 
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats, autocorrelation_time, lag_one
-from pyrometer.bench.quality import Caveat
-from pyrometer.quantity import Bytes, Seconds
-from pyrometer.record import Record, doc
+from pyrometer.bench.record import Drift, Trend
+from pyrometer.quantity import Seconds
 from pyrometer.series import Slope, theil_sen
-
-Trend = Literal["rising", "falling", "flat", "undecided"]
 
 FEWEST_WINDOWS = 8
 CONFIDENCE = 0.99
@@ -24,45 +20,6 @@ SMALLEST_EFFECT = 0.02
 MARGIN = 0.05
 HOUR_S = 3600.0
 MOST_ALIKE = 0.97
-
-
-class Window(Record, frozen=True, kw_only=True):
-    """One stretch of a long run."""
-
-    start_s: Annotated[Seconds, doc("since the end of the warm-up")]
-    end_s: Seconds
-    num_samples: int
-    p50_s: Seconds
-    p99_s: Annotated[Seconds, doc("of at most 4,096 samples, drawn evenly from the window")]
-    memory_bytes: Annotated[Bytes, doc("at the end of the window")]
-
-
-class Drift(Record, frozen=True, kw_only=True):
-    """The slope of a figure over the windows."""
-
-    per_hour: Annotated[float, doc("share per hour for latency, bytes per hour for memory")]
-    ci_low: Annotated[float | None, doc("null where the windows are too alike to bound it")]
-    ci_high: float | None
-    change: Annotated[float, doc("over the whole run, in the same unit")]
-    trend: Annotated[Trend, doc("undecided when the run was too short for its noise")]
-
-
-class Soak(Record, frozen=True, kw_only=True):
-    """A long run."""
-
-    asked_s: Annotated[Seconds, doc("how long it should have run")]
-    elapsed_s: Annotated[Seconds, doc("how long it ran, without the warm-up")]
-    num_steps: int
-    steps_per_sample: Annotated[int, doc("steps timed together; above 1 the P99 are of means of so many")]
-    windows: Annotated[list[Window], doc("at most 120")]
-    latency: Annotated[Drift | None, doc("of the medians of the windows; null for fewer than eight windows")]
-    tail: Annotated[Drift | None, doc("of their P99")]
-    memory: Annotated[Drift | None, doc("null for fewer than eight windows")]
-    memory_source: str
-    confidence: Annotated[float, doc("coverage of the intervals of the slopes")] = CONFIDENCE
-    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what was measured is kept")] = False
-    failure: Annotated[str | None, doc("what stopped the workload")] = None
-    caveats: list[Caveat] = []
 
 
 def share_drift(times_s: Floats, values: Floats) -> Drift | None:

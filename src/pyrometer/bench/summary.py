@@ -14,7 +14,7 @@ from pyrometer.bench.quality import Caveat, Circumstances
 from pyrometer.bench.quantiles import QUANTILES, estimate_quantile, mean_interval
 from pyrometer.bench.reservations import CaveatFacts, caveats_of
 from pyrometer.bench.warmup import drift, steady_start
-from pyrometer.hardware.conditions import Conditions
+from pyrometer.hardware.record import Conditions
 from pyrometer.quantity import Seconds
 from pyrometer.series import thinned
 

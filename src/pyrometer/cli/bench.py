@@ -23,8 +23,9 @@ from pyrometer.settings import load_settings, with_flags
 if TYPE_CHECKING:
     from pyrometer.bench.comparison.verdict import Verdict
     from pyrometer.bench.measurement import Measurement
-    from pyrometer.bench.stability import Soak
-    from pyrometer.report.documents import BenchDocument, MatrixDocument
+    from pyrometer.bench.record import Soak
+    from pyrometer.report.documents import BenchDocument
+    from pyrometer.report.target_documents import MatrixDocument
     from pyrometer.workload.target import Target
 
 
@@ -219,7 +220,7 @@ def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[MatrixDo
     from pyrometer.bench.matrix.axes import parse_axes
     from pyrometer.bench.matrix.matrix import run_matrix
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.report.documents import MatrixDocument
+    from pyrometer.report.target_documents import MatrixDocument
     from pyrometer.store.place import local_folder
     from pyrometer.workload.target import parse_target
 

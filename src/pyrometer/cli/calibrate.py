@@ -56,7 +56,7 @@ def command(
     from pyrometer.bench.calibrate import DEFAULT_BUDGET_S, calibrate
     from pyrometer.bench.clock import usable_device
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.report.documents import CalibrationDocument
+    from pyrometer.report.target_documents import CalibrationDocument
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
     from pyrometer.workload.target import parse_target

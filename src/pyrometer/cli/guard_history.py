@@ -20,9 +20,12 @@ from pyrometer.errors import ExitCode, InputError, UsageError
 from pyrometer.redaction import redacted_argv
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyrometer.guard.check import GuardOptions
+    from pyrometer.guard.exchange.past import PastPoint
     from pyrometer.guard.gate import GuardReport
-    from pyrometer.report.documents import GuardHistoryDocument
+    from pyrometer.report.history_documents import GuardHistoryDocument
     from pyrometer.store.store import Store
 
 
@@ -31,15 +34,31 @@ if TYPE_CHECKING:
 @click.option("-k", "select", metavar="WORDS", help="Only benchmarks that these words fit, as in pytest.")
 @click.option("--budget", type=DURATION, help="Begin no further pair after so long.")
 @click.option("--restart", is_flag=True, help="Begin a new history on this machine or with these settings.")
+@click.option(
+    "--from",
+    "places",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Measure nothing; keep what pytest-benchmark or asv wrote to a file or folder.",
+)
 @store_place
 def record(
-    store_location: str, *, commit: str, select: str | None, budget: float | None, restart: bool
+    store_location: str,
+    *,
+    commit: str,
+    select: str | None,
+    budget: float | None,
+    restart: bool,
+    places: tuple[Path, ...],
 ) -> int:
     """Measure COMMIT against the commit that was recorded before it, and keep the ratios.
 
     What is not committed is left out. Exits with 0 when it was recorded, whatever got worse: `guard history` tells; with 3 when base
     against base alarmed, so that it does not count.
     """
+    if places:
+        return _record_past(store_location, places)
     from pyrometer.guard.history.recording import record as record_commit
     from pyrometer.hardware.environment import read_environment
     from pyrometer.store.store import Store
@@ -52,6 +71,35 @@ def record(
     code = _ended(report)
     _keep(store_location, "guard-record", report, environment)
     return code
+
+
+def _record_past(store_location: str, places: Iterable[Path]) -> int:
+    """Keep what other tools measured; what is kept already is not kept twice."""
+    from pyrometer.guard.exchange.reading import read_past
+    from pyrometer.guard.history.stored import PAST, read_past_points
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.quantity import counted
+    from pyrometer.store.store import Store
+
+    points = [point for place in places for point in read_past(place)]  # all are read before one is kept
+    store, environment = Store.open_if_there(store_location), read_environment()
+    known = [] if store is None else [_what(point) for point in read_past_points(store)]
+    for point in points:
+        said = f"{counted(len(point.figures), 'figure')} of {point.tool} at {point.target[:9]}"
+        if _what(point) in known:
+            click.echo(f"kept already: {said}")
+            continue
+        known.append(_what(point))
+        _keep(store_location, PAST, point, environment)
+        click.echo(f"recorded {said}")
+        for note in point.notes:
+            click.echo(f"note: {note}", err=True)
+    return ExitCode.OK
+
+
+def _what(point: PastPoint) -> tuple[Any, ...]:
+    """What makes two files the same result; a stored one lacks what may be a secret."""
+    return point.tool, point.commit, point.taken_at, point.figures
 
 
 @click.command()
@@ -127,14 +175,15 @@ def prune(store: Store, *, keep: int, dry_run: bool, as_json: bool) -> None:
     "--output",
     required=True,
     type=click.Path(path_type=Path),
-    help="FILE.csv, FILE.json, FILE.html or FILE.bencher.json.",
+    help="FILE.csv, FILE.json, FILE.html, FILE.bencher.json or FILE.codspeed.json.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @store_option
 def export(store: Store, *, output: Path, force: bool) -> None:
     """Write the history to a file; the extension chooses the format.
 
-    CSV has a row per benchmark, metric and commit; .bencher.json has the figures of the last commit, for `bencher run --adapter json`.
+    CSV has a row per benchmark, metric and commit. .bencher.json and .codspeed.json have the figures of the last commit: the one for
+    `bencher run --adapter json`, the other as CodSpeed's instrument for wall time writes them.
     """
     from pyrometer.cli.export import write_file
     from pyrometer.cli.printing import document_json
@@ -146,16 +195,16 @@ def export(store: Store, *, output: Path, force: bool) -> None:
         ".csv": lambda: _rows(document),
         ".json": lambda: document_json(to_dict(document)),
         ".html": lambda: page(document).encode("utf-8", "replace"),
-        ".bencher.json": lambda: _for_bencher(store),
+        ".bencher.json": lambda: _for_service(store, "to_bencher_metrics"),
+        ".codspeed.json": lambda: _for_service(store, "to_codspeed"),
     }
-    extension = "".join(
-        output.suffixes[-2:] if output.suffixes[-2:-1] == [".bencher"] else output.suffixes[-1:]
-    )
-    if extension.lower() not in written:
+    name = output.name.lower()
+    extension = max((end for end in written if name.endswith(end)), key=len, default=None)
+    if extension is None:
         raise InputError(
-            f"{output}: the extension {extension!r} names no format; legal are {', '.join(written)}"
+            f"{output}: the extension {output.suffix!r} names no format; legal are {', '.join(written)}"
         )
-    write_file(output, written[extension.lower()](), force=force)
+    write_file(output, written[extension](), force=force)
 
 
 def read_document(store: Store) -> GuardHistoryDocument:
@@ -207,16 +256,15 @@ def _with(options: GuardOptions, progress: Any) -> GuardOptions:
     return replace(options, progress=progress)
 
 
-def _keep(location: str, kind: str, report: GuardReport, environment: Any) -> None:
+def _keep(location: str, kind: str, document: GuardReport | PastPoint, environment: Any) -> None:
     from pyrometer.record import to_dict
     from pyrometer.store.saving import save_result
 
-    target = report.head.sha if report.head is not None else ""
     saved = save_result(
         location,
-        to_dict(report),
+        to_dict(document),
         kind=kind,
-        target=target,
+        target=document.target,
         environment=environment,
         command=["pyrometer", *redacted_argv(sys.argv[1:])],
     )
@@ -247,7 +295,7 @@ def _summary(report: GuardReport) -> str:
 
 
 def _rows(document: GuardHistoryDocument) -> bytes:
-    from pyrometer.guard.history.series import Point
+    from pyrometer.guard.history.record import Point
 
     text = io.StringIO()
     writer = csv.writer(text)
@@ -259,8 +307,11 @@ def _rows(document: GuardHistoryDocument) -> bytes:
     return text.getvalue().encode()
 
 
-def _for_bencher(store: Store) -> bytes:
-    from pyrometer.guard.exchange.writing import to_bencher_metrics
+def _for_service(store: Store, function: str) -> bytes:
+    from pyrometer.guard.exchange import writing
     from pyrometer.guard.history.stored import read_jobs
 
-    return json.dumps(to_bencher_metrics(read_jobs(store).records[-1].report.gates), indent=1).encode()
+    records = read_jobs(store).records
+    if not records:
+        raise InputError(f"{store.name}: no commit is recorded; pyrometer guard record makes the first one")
+    return json.dumps(getattr(writing, function)(records[-1].report.gates), indent=1).encode()

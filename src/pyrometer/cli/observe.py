@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyrometer.evidence.observed import Observed
     from pyrometer.evidence.options import ObserveOptions
     from pyrometer.rules.diagnosis import Diagnosis
-    from pyrometer.workload.ranks.stalls import Stall
+    from pyrometer.workload.ranks.record import Stall
     from pyrometer.workload.target import Target
 
 

@@ -11,7 +11,6 @@ import click
 import msgspec
 
 from pyrometer.record import Record
-from pyrometer.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +30,8 @@ SHORT_WIDTH = 80
 
 def document_json(document: Record | dict[str, Any]) -> bytes:
     """A document as JSON in UTF-8, without secrets, indented unless it is long; what of a file's name is no UTF-8, is replaced."""
+    from pyrometer.redaction import redacted  # its patterns take longer to compile than runs to list
+
     document = redacted(document)
     try:
         raw = msgspec.json.encode(document)
@@ -65,6 +66,7 @@ def print_result(
     if as_json:
         print_document(document)
         return
+    from pyrometer.redaction import redacted
     from pyrometer.report.terminal import view
 
     shown = view(redacted(document), brief=not full, page=None if page is None else str(page))

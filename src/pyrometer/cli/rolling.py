@@ -15,7 +15,7 @@ from pyrometer.cli.saving import provenance
 from pyrometer.redaction import redacted
 
 if TYPE_CHECKING:
-    from pyrometer.report.documents import RolloutDocument
+    from pyrometer.report.history_documents import RolloutDocument
     from pyrometer.rollout.ledger import Ledger
 
 
@@ -26,7 +26,7 @@ def whoami() -> str:
 
 def rollout_document(ledger: Ledger, name: str) -> RolloutDocument:
     """Where a rollout stands, judged by all that was counted until now."""
-    from pyrometer.report.documents import RolloutDocument
+    from pyrometer.report.history_documents import RolloutDocument
     from pyrometer.rollout.controller import judge_now, require
 
     state = require(ledger, name)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyrometer.redaction import redacted_argv
-
 if TYPE_CHECKING:
     from pyrometer.store.running import Announcement
 
@@ -48,6 +46,8 @@ def announcement() -> Announcement | None:
 
 def _target(flags: Mapping[str, Any]) -> str:
     """As it will be stored."""
+    from pyrometer.redaction import redacted_argv
+
     named = [flags["target"]] if flags.get("target") else []
     words = [*named, *flags.get("arguments", ()), *flags.get("inputs", ())]
     words = redacted_argv(words)

@@ -9,7 +9,7 @@ from pyrometer.cli.saving import open_store, store_place
 from pyrometer.store.reading import read_summaries
 
 KINDS = (
-    "audit", "bench", "calibration", "check", "compile", "guard", "guard-proof", "guard-record", "matrix", "memory", "trace",
+    "audit", "bench", "calibration", "check", "compile", "guard", "guard-past", "guard-proof", "guard-record", "matrix", "memory", "trace",
 )  # fmt: skip
 """What verbs store; written out, since their records take long to import."""
 

@@ -29,13 +29,13 @@ import msgspec
 from pyrometer.cli.running import announced
 from pyrometer.errors import StoreError, UsageError
 from pyrometer.garbage import uncollected
-from pyrometer.redaction import redacted, redacted_argv
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
-    from pyrometer.hardware.environment import Environment
+    from pyrometer.hardware.record import Environment
     from pyrometer.report.attachments import Attachments
-    from pyrometer.report.documents import EvidenceDocument, TargetDocument
+    from pyrometer.report.documents import EvidenceDocument
+    from pyrometer.report.target_documents import TargetDocument
     from pyrometer.store.run import Run, RunSummary
     from pyrometer.store.store import Store
 
@@ -65,6 +65,7 @@ def stored(
         The document with the id, time and command of its run; without an id where nothing was stored.
     """
     from pyrometer.record import to_dict
+    from pyrometer.redaction import redacted
     from pyrometer.report.attachments import files_of
     from pyrometer.report.facts.surroundings import named_target
 
@@ -228,6 +229,8 @@ _store_flag = click.option(
 
 
 def _command() -> list[str]:
+    from pyrometer.redaction import redacted_argv
+
     return ["pyrometer", *redacted_argv(sys.argv[1:])]
 
 

@@ -81,7 +81,7 @@ def command(
     """
     with uncollected():
         from pyrometer.hardware.environment import read_environment
-        from pyrometer.report.documents import ScaleDocument
+        from pyrometer.report.target_documents import ScaleDocument
         from pyrometer.scaling.scale import ScaleOptions, scale
         from pyrometer.workload.loading import load_workload
         from pyrometer.workload.output import stdout_to_stderr

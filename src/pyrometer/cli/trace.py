@@ -118,7 +118,7 @@ def command(
             inputs[0], inputs[1:], steps=steps, options=extras, path=export, as_json=as_json
         )
     else:
-        with uncollected():
+        with uncollected(stays=True):
             return _of_files(
                 inputs,
                 explained,

@@ -16,7 +16,7 @@ from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from pyrometer.report.documents import TuneDocument
+    from pyrometer.report.target_documents import TuneDocument
     from pyrometer.tuning.outcome import Tuning
     from pyrometer.tuning.search.settings import TuneSettings
     from pyrometer.workload.target import Target
@@ -158,7 +158,7 @@ def _verified(target: Target, place: Path, flags: dict[str, Any], progress: Any)
 
 
 def _document(tuning: Tuning) -> TuneDocument:
-    from pyrometer.report.documents import TuneDocument
+    from pyrometer.report.target_documents import TuneDocument
 
     return TuneDocument.of(tuning)
 

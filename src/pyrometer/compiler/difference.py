@@ -8,78 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Annotated, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.fusion.record import FusedGroup
-from pyrometer.compiler.recompiles.record import LimitReached, Recompile
-from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.recompiles.record import Recompile
+from pyrometer.compiler.report import CompileDiff, CompileReport, CountChange, FigureChange, KeptBreak
 from pyrometer.compiler.stack import own_name
 from pyrometer.compiler.wording import break_text, frame_text, headline, listed, recompile_text
 from pyrometer.place import file_name
 from pyrometer.quantity import counted
-from pyrometer.record import Record, doc
 
 _NUMBER = re.compile(r"\d+")
 _AT_LIMIT = ("function at the recompile limit", "functions at the recompile limit")
 T = TypeVar("T")
-
-
-class KeptBreak(Record, frozen=True, kw_only=True):
-    """A break that both have."""
-
-    before: Break
-    after: Break
-
-
-class CountChange(Record, frozen=True, kw_only=True):
-    """A number that is not the same."""
-
-    name: str
-    before: int
-    after: int
-
-
-class FigureChange(Record, frozen=True, kw_only=True):
-    """A measured figure; null where one side has none."""
-
-    name: Annotated[str, doc("with its unit at the end: compile_s, phase.inductor_s")]
-    before: float | None
-    after: float | None
-
-
-class CompileDiff(Record, frozen=True, kw_only=True):
-    """What changed, `before` against `after`."""
-
-    sentence: Annotated[str, doc("what changed, in one line")]
-    changed: Annotated[bool, doc("whether anything but times, guards and cache hits differs")]
-    breaks_added: list[Break] = []
-    breaks_removed: list[Break] = []
-    breaks_kept: list[KeptBreak] = []
-    recompiles_added: list[Recompile] = []
-    recompiles_removed: list[Recompile] = []
-    skips_added: list[SkippedFrame] = []
-    skips_removed: list[SkippedFrame] = []
-    limits_added: Annotated[list[LimitReached], doc("functions that now hit the recompile limit")] = []
-    limits_removed: list[LimitReached] = []
-    counts: Annotated[
-        list[CountChange],
-        doc("graphs, frames, skipped_frames, operations, fused_groups, kernels; those that differ"),
-    ] = []
-    guards: Annotated[list[CountChange], doc("guards by type; those that differ")] = []
-    fusions_added: Annotated[list[FusedGroup], doc("by the operators that they compute")] = []
-    fusions_removed: list[FusedGroup] = []
-    costs: Annotated[
-        list[FigureChange], doc("seconds and bytes, one run on each side: what differs here may be chance")
-    ] = []
-    cache: Annotated[list[CountChange], doc("hits, misses and bypasses; those that differ")] = []
-    cache_before: Annotated[
-        str, doc("warm, cold, mixed or unused; times of unlike states do not compare")
-    ] = ""
-    cache_after: str = ""
-    notes: list[str] = []
 
 
 class _Matched(NamedTuple):

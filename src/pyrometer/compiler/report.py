@@ -89,3 +89,58 @@ class CompileReport(Record, frozen=True, kw_only=True):
     unavailable: Annotated[list[str], doc("what this torch, or this way of recording, does not tell")] = []
     notes: list[str] = []
     interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what was compiled until then is told")] = False
+
+
+class KeptBreak(Record, frozen=True, kw_only=True):
+    """A break that both have."""
+
+    before: Break
+    after: Break
+
+
+class CountChange(Record, frozen=True, kw_only=True):
+    """A number that is not the same."""
+
+    name: str
+    before: int
+    after: int
+
+
+class FigureChange(Record, frozen=True, kw_only=True):
+    """A measured figure; null where one side has none."""
+
+    name: Annotated[str, doc("with its unit at the end: compile_s, phase.inductor_s")]
+    before: float | None
+    after: float | None
+
+
+class CompileDiff(Record, frozen=True, kw_only=True):
+    """What changed, `before` against `after`."""
+
+    sentence: Annotated[str, doc("what changed, in one line")]
+    changed: Annotated[bool, doc("whether anything but times, guards and cache hits differs")]
+    breaks_added: list[Break] = []
+    breaks_removed: list[Break] = []
+    breaks_kept: list[KeptBreak] = []
+    recompiles_added: list[Recompile] = []
+    recompiles_removed: list[Recompile] = []
+    skips_added: list[SkippedFrame] = []
+    skips_removed: list[SkippedFrame] = []
+    limits_added: Annotated[list[LimitReached], doc("functions that now hit the recompile limit")] = []
+    limits_removed: list[LimitReached] = []
+    counts: Annotated[
+        list[CountChange],
+        doc("graphs, frames, skipped_frames, operations, fused_groups, kernels; those that differ"),
+    ] = []
+    guards: Annotated[list[CountChange], doc("guards by type; those that differ")] = []
+    fusions_added: Annotated[list[FusedGroup], doc("by the operators that they compute")] = []
+    fusions_removed: list[FusedGroup] = []
+    costs: Annotated[
+        list[FigureChange], doc("seconds and bytes, one run on each side: what differs here may be chance")
+    ] = []
+    cache: Annotated[list[CountChange], doc("hits, misses and bypasses; those that differ")] = []
+    cache_before: Annotated[
+        str, doc("warm, cold, mixed or unused; times of unlike states do not compare")
+    ] = ""
+    cache_after: str = ""
+    notes: list[str] = []

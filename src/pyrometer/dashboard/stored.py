@@ -19,9 +19,10 @@ from pyrometer.errors import InputError, StoreError
 from pyrometer.report.attaching import MOST_PAST, stored_attachments
 from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.report.comparing import compare_stored
-from pyrometer.report.documents import CompareDocument, Document, GuardHistoryDocument
+from pyrometer.report.documents import Document
 from pyrometer.report.guarding import history_document
 from pyrometer.report.history import past_runs
+from pyrometer.report.history_documents import CompareDocument, GuardHistoryDocument
 from pyrometer.report.html import page, render_document
 from pyrometer.report.kinds import read_document
 from pyrometer.store.marks import Marks

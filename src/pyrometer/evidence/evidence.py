@@ -12,7 +12,7 @@ from pyrometer.dataflow.report import DataflowReport
 from pyrometer.evidence.kinds import RecordKind
 from pyrometer.evidence.launch_outcome import LaunchOutcome
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.host.profile import HostProfile
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.profile import MemoryProfile
@@ -22,8 +22,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.reporting.rank_report import RankReport
-from pyrometer.trace.reporting.verdict import TraceVerdict
+from pyrometer.trace.records.rank import RankReport, TraceVerdict
 from pyrometer.workload.program.record import Program
 
 VERSION = 1

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
-from pyrometer.trace.reporting.verdict import TraceVerdict
-from pyrometer.workload.ranks.stalls import Stall
+from pyrometer.trace.records.rank import TraceVerdict
+from pyrometer.workload.ranks.record import Stall
 
 
 class RankOutcome(Record, frozen=True, kw_only=True):

@@ -32,7 +32,8 @@ from pyrometer.workload.ranks.launch import (
     prepare,
 )
 from pyrometer.workload.ranks.rank import run_rank
-from pyrometer.workload.ranks.stalls import HANG_AFTER_S, Stall
+from pyrometer.workload.ranks.record import Stall
+from pyrometer.workload.ranks.stalls import HANG_AFTER_S
 from pyrometer.workload.ranks.world import World
 from pyrometer.workload.script.observe import require_script
 from pyrometer.workload.script.observed import TraceRequest

@@ -25,8 +25,9 @@ from pyrometer.evidence.observers.host import budget_s, host_of_script
 from pyrometer.evidence.observers.trace import OPTIONS, with_trace
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.hardware.conditions import Conditions, ConditionsProbe
+from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
+from pyrometer.hardware.record import Conditions
 from pyrometer.redaction import redacted_argv
 from pyrometer.trace.capture.script import trace_script
 from pyrometer.workload.failure import signal_name

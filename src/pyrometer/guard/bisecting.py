@@ -17,6 +17,7 @@ from pyrometer.guard.gate import Revision
 from pyrometer.guard.revisions import GitError, base_revision, git, head_revision, repository, worktrees
 from pyrometer.record import Record, doc
 
+_CHECK = (sys.executable, "-m", "pyrometer", "guard", "check", "--no-store", "--base")
 _STEP = 'code=0; {command} >&2 || code=$?; case "$code" in 0|1|13[0-9]) exit "$code";; *) exit 125;; esac'
 """0 is good, 1 is bad; whatever decides nothing is skipped; an interrupt ends it."""
 
@@ -48,31 +49,12 @@ def bisect(folder: Path, good: str, bad: str | None, check_flags: Sequence[str] 
     before, _ = base_revision(root, good, after.sha)
     if before.sha == after.sha:
         raise InputError(f"bisect: {good} and {after.ref} are the same commit; name an earlier one as --good")
-    check = [
-        sys.executable,
-        "-m",
-        "pyrometer",
-        "guard",
-        "check",
-        "--base",
-        before.sha,
-        "--no-store",
-        *check_flags,
-    ]
+    check = shlex.join([*_CHECK, before.sha, *check_flags])
     with worktrees(root, {"bisect": after}) as trees:
         tree = trees["bisect"]
         git(tree, "bisect", "start", after.sha, before.sha)
         try:
-            step = [
-                "git",
-                "-C",
-                str(tree),
-                "bisect",
-                "run",
-                "sh",
-                "-c",
-                _STEP.format(command=shlex.join(check)),
-            ]
+            step = ["git", "bisect", "run", "sh", "-c", _STEP.format(command=check)]
             subprocess.run(step, cwd=tree, stdout=sys.stderr, check=False)  # noqa: S603 - git and ourselves
             log = [line for line in git(tree, "bisect", "log").splitlines() if line.startswith("# ")]
             if not any("first bad commit" in line for line in log):

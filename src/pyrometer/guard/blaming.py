@@ -45,6 +45,8 @@ def blame(folder: Path, options: GuardOptions, metric: str | None = None) -> Bla
     """
     begin = time.monotonic()
     with opened_job(folder, replace(options, explain=False, journal=None)) as job:
+        # A counter that has regressed names its hunk without a pair.
+        job.focus = Focus(times=lambda counted: not _worse(counted, metric))
         found = blame_in(job, job.run(), metric)
     return msgspec.structs.replace(found, elapsed_s=time.monotonic() - begin)
 
@@ -73,13 +75,17 @@ def blame_in(job: GuardJob, report: GuardReport, metric: str | None = None) -> B
 
 
 def _regressed(report: GuardReport, metric: str | None) -> Gate:
-    gates = [gate for gate in report.gates if gate.outcome == "regressed" and metric in {None, gate.metric}]
+    gates = _worse(report.gates, metric)
     if not gates:
         what = f"{metric} did not regress" if metric else "nothing regressed"
         raise InputError(
             f"blame: {what}, so that no hunk is to blame; pyrometer guard check shows every gate"
         )
     return gates[0]
+
+
+def _worse(gates: Sequence[Gate], metric: str | None) -> list[Gate]:
+    return [gate for gate in gates if gate.outcome == "regressed" and metric in {None, gate.metric}]
 
 
 @dataclass
@@ -128,7 +134,7 @@ class Search:
         focus = Focus(
             names=frozenset({own, whole.renamed.get(own, own)}),
             counts=not paired,
-            times=paired,
+            times=lambda _counted: paired,
             is_open=lambda gate: gate.metric == self.gate.metric and self.read(gate) == "unknown",
         )
         sides = {**whole.checkouts, "head": self._checkout(part, scratch)}

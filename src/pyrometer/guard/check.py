@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from pyrometer.guard.environments import (
     link_pyrometer,
     probe_compiler,
 )
-from pyrometer.guard.explaining import explain_regressions
 from pyrometer.guard.gate import Gate, GuardReport, Missed
 from pyrometer.guard.gates import alarmed, counted_gates, self_verdict, timed_gates
 from pyrometer.guard.journal import Journal
@@ -144,13 +143,13 @@ class Focus:
     Attributes:
         names: of one benchmark, as either side may call it; empty for all.
         counts: whether what is the same in every run is counted, and the base run against itself.
-        times: whether pairs are run.
+        times: whether pairs are run, in view of the gates of what was counted.
         is_open: whether a gate asks for more of them.
     """
 
     names: frozenset[str] = frozenset()
     counts: bool = True
-    times: bool = True
+    times: Callable[[Sequence[Gate]], bool] = lambda _counted: True
     is_open: Callable[[Gate], bool] = lambda gate: gate.decisive and gate.outcome == "undecided"
 
 
@@ -252,7 +251,6 @@ class GuardJob:
     def run(self) -> GuardReport:
         """Count, then time in pairs, then say why."""
         begin = time.monotonic()
-        gates: list[Gate] = []
         try:
             if self.shared:
                 if self.focus.counts:
@@ -265,16 +263,16 @@ class GuardJob:
                     self.checkouts = {
                         side: replace(each, probes=probes) for side, each in self.checkouts.items()
                     }
-                if self.focus.times:
+                if self.focus.times([gate for name in self.shared for gate in self._counted_gates(name)]):
                     self._time(part_of(self.options.progress, COUNTING_SHARE, 0.9, PAIR_S * LOOKS[0]))
         except KeyboardInterrupt:
             self.interrupted = True
         timed = timed_gates(self.samples, self.settings)
-        for name in self.shared:
-            own = self.counted.get(name, {})
-            if len(own) == len(SIDES):
-                gates += counted_gates(name, own["base"], own["head"], self.settings)
-            gates += [gate for gate in timed if gate.benchmark == name]
+        gates = [
+            gate
+            for name in self.shared
+            for gate in (*self._counted_gates(name), *(one for one in timed if one.benchmark == name))
+        ]
         verdict = self_verdict(self.samples, self.settings, time.monotonic() - begin)
         report = GuardReport(
             target=self.checkouts["head"].revision.ref,
@@ -291,9 +289,17 @@ class GuardJob:
         )
         return self._explained(report)
 
+    def _counted_gates(self, name: str) -> list[Gate]:
+        own = self.counted.get(name, {})
+        whole = len(own) == len(SIDES)
+        return counted_gates(name, own["base"], own["head"], self.settings) if whole else []
+
     def _explained(self, report: GuardReport) -> GuardReport:
-        if not self.options.explain or self.interrupted:
+        is_worse = any(gate.outcome == "regressed" for gate in report.gates)
+        if not is_worse or not self.options.explain or self.interrupted:
             return report
+        from pyrometer.guard.explaining import explain_regressions  # a job that finds nothing starts without
+
         try:
             return explain_regressions(self, report, part_of(self.options.progress, 0.9, 1.0, PAIR_S))
         except KeyboardInterrupt:
@@ -368,9 +374,21 @@ class GuardJob:
         def told(share: float, name: str) -> None:
             tell((done + share) / whole, f"pair {done + 1}: {name}")
 
+        collect = {side: self.narrowed(side, active) for side in SIDES}
         return PairRun(
-            self.checkouts, self.requests, active, twice & set(active), methods, folder, seed, told
+            self.checkouts, collect, active, twice & set(active), methods, folder, seed, told
         ).run()
+
+    def narrowed(self, side: str, names: Collection[str]) -> protocol.Collect:
+        """What a process of a side is asked for that is to run these benchmarks alone: no other file is imported."""
+        request = self.requests[side]
+        own = {request.renamed.get(name, name) for name in names}
+        return msgspec.structs.replace(
+            request,
+            files=[file for file in request.files if any(name.startswith(f"{file}::") for name in own)],
+            targets=[target for target in request.targets if any(name.startswith(target) for name in own)],
+            renamed={name: base for name, base in request.renamed.items() if name in names},
+        )
 
     def _take(self, pair: Pair, methods: dict[str, Method]) -> None:
         for missed in pair.missed:

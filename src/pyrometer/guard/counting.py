@@ -33,29 +33,27 @@ _COPIES = frozenset({"aten::clone", "aten::copy_", "aten::_to_copy"})
 def count(work: Workload, tree: Path) -> Counted:
     """Count a workload.
 
+    As many steps come before each that is counted on either side, however fast they are: what a step does may depend on its batch.
+
     Args:
         work: what to count.
         tree: files below it are the user's.
 
     Raises:
-        InputError: its time would not be that of its work.
         UserProgramError: a step raised.
     """
     notes: list[str] = []
     with work.open() as session:
-        seed_all(SEED)
-        side = Side(work.name, session, clock_for(session.device))
         with observe_compile() as seen:
-            for _ in range(FIRST_STEPS):
-                side.warm()
+            _warmed(work, session)
         report = seen.report()
-        notes += [doubt.message for doubt in require_genuine([side])]
         compiled = report if report.compilations else None
         counters, operators = (_of_compiler(report), []) if compiled else _of_operators(session, tree, notes)
         if session.device.type == "cuda":
             counters |= _of_device(session)
     memory = None
     if counters:
+        seed_all(SEED)
         try:
             memory = profile_memory(work, predict=False)
         except PyrometerError as error:
@@ -70,6 +68,25 @@ def count(work: Workload, tree: Path) -> Counted:
         memory=memory,
         notes=notes,
     )
+
+
+def doubts_of(work: Workload) -> list[str]:
+    """What may make the time of a step another than that of its work; how many steps it runs depends on how long they take.
+
+    Raises:
+        InputError: its time is not that of its work.
+        UserProgramError: a step raised.
+    """
+    with work.open() as session:
+        return [doubt.message for doubt in require_genuine([_warmed(work, session)])]
+
+
+def _warmed(work: Workload, session: Session) -> Side:
+    seed_all(SEED)
+    side = Side(work.name, session, clock_for(session.device))
+    for _ in range(FIRST_STEPS):
+        side.warm()
+    return side
 
 
 def _of_compiler(report: CompileReport) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """From pairs of fresh processes to gates. Pure: figures in, decisions out.
 
-Pairs are looked at after 5, 8 and 12 of them, each look with its own error probability. Within a metric the benchmarks
+Pairs are looked at after 5, 8 and 12 of them, each look with its own error probability. Fewer decide nothing: two or three that are
+alike by chance look as if nothing scattered. Within a metric the benchmarks
 share it by the false discovery rate (Benjamini and Hochberg, 1995), and intervals are as wide as that asks for
 (Benjamini and Yekutieli, 2005), so that an interval excludes 1 exactly where the test does.
 """
@@ -46,7 +47,7 @@ class Judged:
 
 
 def alpha_at(num_pairs: int) -> float:
-    """Error probability of a look at so many pairs; one that comes before its time has that of the first.
+    """Error probability of a look at so many pairs; that of an interval before the first look, which decides nothing, too.
 
     >>> alpha_at(5), alpha_at(6), alpha_at(12)
     (0.003, 0.003, 0.014)
@@ -131,6 +132,8 @@ def _judge(
     log_ratios: Sequence[float], p: float | None, alpha: float, shared: float, limit: float, *, decisive: bool
 ) -> Judged:
     mean, low, high = interval(log_ratios, shared)
+    if len(log_ratios) < LOOKS[0]:
+        return Judged(None, mean, low, high, p)
     effect, margin = math.log1p(min(SMALLEST_EFFECT, 0.4 * limit)), math.log1p(limit)
     if low > 0 and mean > effect:
         within = high < margin if decisive else low <= margin

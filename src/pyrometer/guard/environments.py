@@ -66,7 +66,11 @@ class Checkout:
     probes: Path | None = None
 
     def start(self, log: Path, caches: Path, hash_seed: int = 0) -> Worker:
-        """A process of this side, with compile caches of its own; strings hash alike in all that have one seed."""
+        """A process of this side, with compile caches of its own.
+
+        Strings hash alike in all that have one seed. Pairs have different ones: which names collide in a dictionary is luck,
+        and would else be that of every pair.
+        """
         caches.mkdir(parents=True, exist_ok=True)
         if self.probes is not None:
             shutil.copytree(self.probes, caches / "inductor", dirs_exist_ok=True)

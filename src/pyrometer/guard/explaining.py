@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -16,11 +16,12 @@ from pyrometer.errors import PyrometerError
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.guard import protocol
 from pyrometer.guard.gate import Cause, Gate, GuardReport
-from pyrometer.guard.observed import Counted, Explained
+from pyrometer.guard.observed import Counted
 from pyrometer.guard.pairs import ASK_S
 from pyrometer.memory.difference import diff_memory
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_seconds
+from pyrometer.record import Record, doc
 from pyrometer.rules.explain import explain
 from pyrometer.trace.difference.compare import diff_traces
 from pyrometer.trace.reading.read import read_trace
@@ -38,6 +39,13 @@ LEAST_SHARE = 0.02
 
 LEAST_GROWTH = 1.5
 """A line or an operator grew where it takes so many times as long: two observations differ by chance, too."""
+
+
+class Explained(Record, frozen=True, kw_only=True):
+    """What was observed of one side."""
+
+    evidence: Evidence
+    trace: Annotated[str | None, doc("file of its trace")] = None
 
 
 def explain_regressions(job: GuardJob, report: GuardReport, tell: Progress) -> GuardReport:
@@ -153,7 +161,7 @@ def observed_causes(job: GuardJob, name: str) -> list[Cause]:
     for side in ("base", "head"):
         place = job.scratch / f"why-{side}.json.gz"
         with job.process(side, "why") as worker:
-            worker.ask(job.requests[side], protocol.Collected, timeout_s=ASK_S)
+            worker.ask(job.narrowed(side, [name]), protocol.Collected, timeout_s=ASK_S)
             request = protocol.Explain(name=name, budget_s=OBSERVE_S, trace=str(place))
             seen[side] = worker.ask(request, Explained, timeout_s=ASK_S)
     trees = {side: job.checkouts[side].tree for side in seen}

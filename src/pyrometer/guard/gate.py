@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pyrometer.bench.comparison.verdict import ReferenceTests, Verdict
 from pyrometer.document import Document
 from pyrometer.errors import ExitCode
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc
@@ -43,6 +43,7 @@ class Gate(Record, frozen=True, kw_only=True):
     warning: Annotated[str | None, doc("worse, but proved to be within the limit")] = None
     p_value: Annotated[float | None, doc("of no change, two-sided, before false discovery control")] = None
     log_ratios: Annotated[list[float], doc("ln(head/base), one value per pair of fresh processes")] = []
+    heads: Annotated[list[float], doc("of median_s: the head's figure in each pair")] = []
     measured_as: Annotated[str | None, doc("of median_s: wall_min, cpu or device, as in `bench --vs`")] = None
     reference: Annotated[
         ReferenceTests | None, doc("textbook statistics of the pairs, never used for the outcome")

@@ -17,7 +17,7 @@ from pyrometer.guard.metrics import MEASURES, Measure, series_of
 from pyrometer.guard.observed import Counted
 from pyrometer.guard.pairs import Sample
 from pyrometer.guard.settings import GuardSettings
-from pyrometer.quantity import Seconds, format_percent
+from pyrometer.quantity import Seconds, counted, format_percent
 
 _COUNTERS = (
     "graph_breaks",
@@ -29,8 +29,8 @@ _COUNTERS = (
     "artifact_bytes",
     "peak_bytes",
 )
-_WIDEST = math.log(1e9)
-"""An interval that reaches farther says no more than none, and may be more than a float holds."""
+_WIDEST = math.log(100)
+"""An interval that reaches farther says no more than none."""
 
 _TIME_WORDS: Mapping[GateOutcome, Outcome] = {
     "regressed": "slower", "improved": "faster", "unchanged": "same", "undecided": "undecided",
@@ -79,6 +79,7 @@ def _gate(name: str, measure: Measure, samples: Sequence[Sample], judged: Judged
         warning=judged.warning,
         p_value=judged.p_value,
         log_ratios=[] if measure.is_share else [sign * value for value in series_of(measure, samples)],
+        heads=[both[1] for both in figures] if is_time else [],
         measured_as=samples[0].metric if is_time else None,
         reference=reference_tests(*(np.array(side) for side in zip(*figures, strict=True)))
         if is_time
@@ -163,7 +164,7 @@ def self_verdict(
         metric=samples[name][0].metric,
         log_ratios=values,
         p_value=p_value(values),
-        reason=None if one.outcome else f"{len(values)} pairs disagree too much",
+        reason=None if one.outcome else f"{counted(len(values), 'pair')} do not tell",
     )
 
 

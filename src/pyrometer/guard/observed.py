@@ -1,4 +1,4 @@
-"""What the process of a side has counted or observed; a process that only times knows nothing of these."""
+"""What the process of a side has counted; a process that only times knows nothing of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.report import CompileReport
-from pyrometer.evidence.evidence import Evidence
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.record import Record, doc
 
@@ -30,10 +29,3 @@ class Counted(Record, frozen=True, kw_only=True):
     memory: MemoryProfile | None = None
     error: Annotated[OutputError | None, doc("of the outputs against the base's, on the head only")] = None
     notes: list[str] = []
-
-
-class Explained(Record, frozen=True, kw_only=True):
-    """What was observed of one side."""
-
-    evidence: Evidence
-    trace: Annotated[str | None, doc("file of its trace")] = None

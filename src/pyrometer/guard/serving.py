@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.interleaving import Side, seed_all
 from pyrometer.bench.dynamo import compile_seconds
+from pyrometer.bench.garbage import settled
 from pyrometer.bench.memory import AllocatorMemory, ResidentMemory
 from pyrometer.bench.phasing import time_phases
 from pyrometer.bench.worker import Ran, Run, answer_requests
@@ -33,7 +34,8 @@ from pyrometer.workload.workload import Workload
 
 SEED = 0
 if TYPE_CHECKING:
-    from pyrometer.guard.observed import Counted, Explained
+    from pyrometer.guard.explaining import Explained
+    from pyrometer.guard.observed import Counted
 
 PHASES_S = 0.3
 OWN = "pyrometer"
@@ -80,7 +82,8 @@ class GuardChild:
     """The benchmarks of a tree, of which at most one is open."""
 
     def __init__(self) -> None:
-        self._stack = contextlib.ExitStack()
+        self._life = contextlib.ExitStack()
+        self._stack = self._life.enter_context(contextlib.ExitStack())
         self._benchmarks: dict[str, Benchmark] = {}
         self._own = OwnPackage([])
         self._tree = Path()
@@ -89,9 +92,9 @@ class GuardChild:
         self._side: Side
 
     def close(self) -> None:
-        """Close the benchmark that is open."""
+        """Close the benchmark that is open; no other can be opened."""
         with self._own.current():
-            self._stack.close()
+            self._life.close()
 
     def answer(self, request: Record) -> Record:
         """Do what is asked."""
@@ -113,6 +116,7 @@ class GuardChild:
             found = discover(self._tree, request.files, request.targets, request.matrix)
         self._benchmarks = {each.name: each for each in found.benchmarks}
         self._require_own_code()
+        self._life.enter_context(settled())  # each benchmark is opened without garbage of the one before
         bodies = {name: each.body for name, each in self._benchmarks.items()}
         for name, own in request.renamed.items():
             self._benchmarks[name] = self._benchmarks[own]
@@ -193,7 +197,8 @@ class GuardChild:
             phases = time_phases(side.session, side.clock, PHASES_S, self._work.phases())
             share = next((phase.share for phase in phases if phase.name == "data"), 0.0)
         units = side.session.units_per_step
-        self.close()
+        with self._own.current():
+            self._stack.close()
         return protocol.Finished(
             units_per_step=units,
             host_peak_bytes=host_peak,
@@ -205,7 +210,7 @@ class GuardChild:
     def _count(self, request: protocol.Count) -> Counted:
         import msgspec
 
-        from pyrometer.guard.counting import count  # a process that only times starts without them
+        from pyrometer.guard.counting import count, doubts_of  # a process that only times starts without them
         from pyrometer.guard.outputs import keep_outputs, output_difference
 
         work, _ = self._made(request.name)
@@ -213,15 +218,16 @@ class GuardChild:
             counted = count(work, self._tree)
             compare = keep_outputs if request.reference else output_difference
             told: Any = compare(work, Path(request.outputs))
+            notes = [*counted.notes, *doubts_of(work)]
         if isinstance(told, str) or told is None:
-            notes = [f"outputs are not compared: {told}"] if told and request.reference else []
-            return msgspec.structs.replace(counted, notes=[*counted.notes, *notes])
-        return msgspec.structs.replace(counted, error=told)
+            notes += [f"outputs are not compared: {told}"] if told and request.reference else []
+            return msgspec.structs.replace(counted, notes=notes)
+        return msgspec.structs.replace(counted, error=told, notes=notes)
 
     def _explain(self, request: protocol.Explain) -> Explained:
         from pyrometer.evidence.observe import observe
         from pyrometer.evidence.options import ObserveOptions
-        from pyrometer.guard.observed import Explained
+        from pyrometer.guard.explaining import Explained
         from pyrometer.trace.export.formats import export_trace
 
         work, _ = self._made(request.name)

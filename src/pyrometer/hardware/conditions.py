@@ -5,40 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Annotated
 
 from pyrometer.errors import UsageError
 from pyrometer.hardware.counters import CpuMeter, CpuReading, SystemCpuMeter
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.hardware.gpu import current_gpu_uuid
 from pyrometer.hardware.nvml import GpuReading, read_gpu
-from pyrometer.record import Record, doc
+from pyrometer.hardware.record import Conditions
 
 # The kernel counts CPU time in ticks of 10 ms; over fewer than ten of them the rounding is all there is to see.
 SHORTEST_S = 0.1
 # A limit that held the GPU's clock down for less of the time than this left no mark on the result.
 LIMITED_SHARE = 0.01
-
-
-class Conditions(Record, frozen=True, kw_only=True):
-    """The machine's state over one measurement; `None` where the platform does not say."""
-
-    load_average: Annotated[float | None, doc("1-minute load average at the end")] = None
-    logical_cpus: Annotated[int, doc("CPUs that this process may use")] = 1
-    competing_load: Annotated[
-        float | None, doc("mean number of those CPUs busy with other processes; null below 0.1 s")
-    ] = None
-    steal_share: Annotated[float | None, doc("share of CPU time that the hypervisor took, 0 to 1")] = None
-    involuntary_switches_per_s: Annotated[
-        float | None, doc("times per second that we were pushed off a CPU")
-    ] = None
-    frequency_ratio: Annotated[float | None, doc("CPU clock at the end over the start")] = None
-    throttled: Annotated[bool | None, doc("whether a CPU or GPU thermal or power limit was active")] = None
-    gpu_clock_ratio: Annotated[
-        float | None, doc("lowest over highest SM clock seen while the GPU was not idle")
-    ] = None
-    gpu_temperature_c: Annotated[float | None, doc("highest temperature seen")] = None
-    other_gpu_processes: Annotated[int | None, doc("other processes on the GPU")] = None
 
 
 class ConditionsProbe:

@@ -7,13 +7,12 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import psutil
 
 from pyrometer.hardware.cgroup import ROOT, cpu_limit, memory_limit, read_line
+from pyrometer.hardware.record import Cpu
 from pyrometer.quantity import Bytes
-from pyrometer.record import Record, doc
 
 # Part numbers of Arm Ltd. (implementer 0x41), from the kernel's arch/arm64/include/asm/cputype.h; /proc/cpuinfo gives
 # no names on Arm.
@@ -26,23 +25,6 @@ _ARM_PARTS = {
     "0xd49": "Neoverse N2",
     "0xd4f": "Neoverse V2",
 }
-
-
-class Cpu(Record, frozen=True, kw_only=True):
-    """The processor."""
-
-    model: str
-    isa: Annotated[str, doc("highest vector extension that torch uses, such as AVX512")]
-    physical_cores: int | None = None
-    logical_cores: int
-    usable_cpus: Annotated[float, doc("after affinity and cgroup limits")]
-    numa_nodes: int | None = None
-    signature: Annotated[
-        str | None,
-        doc("vendor, family, model and stepping; tells generations apart where a hypervisor hides the name"),
-    ] = None
-    l2_bytes: Annotated[Bytes | None, doc("second-level cache of one core")] = None
-    l3_bytes: Annotated[Bytes | None, doc("third-level cache that the first core sees")] = None
 
 
 def read_cpu(root: Path = ROOT) -> Cpu:

@@ -7,20 +7,8 @@ because torch accumulates so. They are ceilings for comparison; what a machine r
 from __future__ import annotations
 
 import re
-from typing import Annotated
 
-from pyrometer.record import Record, doc
-
-
-class DatasheetPeaks(Record, frozen=True, kw_only=True):
-    """The vendor's figures for one device."""
-
-    device: str
-    flop_per_s: Annotated[
-        dict[str, float], doc("by dtype: float32, tf32, bfloat16, float16, float8, int8 (operations)")
-    ]
-    memory_bytes_per_s: float
-    source: str
+from pyrometer.hardware.peaks import DatasheetPeaks
 
 
 def lookup(name: str, multiprocessors: int | None = None) -> DatasheetPeaks | None:

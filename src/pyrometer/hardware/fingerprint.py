@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pyrometer.errors import IncomparableError
-
-if TYPE_CHECKING:
-    from pyrometer.hardware.environment import Environment
-    from pyrometer.hardware.gpu import Gpu
+from pyrometer.hardware.record import Environment, Gpu
 
 Value: TypeAlias = "str | float | None"
 

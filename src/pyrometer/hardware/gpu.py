@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 from pyrometer.hardware.nvml import driver_version
-from pyrometer.quantity import Bytes
-from pyrometer.record import Record, doc
-
-
-class Gpu(Record, frozen=True, kw_only=True):
-    """One accelerator."""
-
-    name: str
-    memory_bytes: Bytes
-    capability: Annotated[str, doc("compute capability, such as 9.0")]
-    multiprocessors: int
-    driver: Annotated[str | None, doc("driver version; null without nvidia-ml-py")] = None
+from pyrometer.hardware.record import Gpu
 
 
 def read_gpus() -> list[Gpu]:

@@ -17,8 +17,8 @@ from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.copy_peaks import cache_copy, memory_copy, transfer
 from pyrometer.hardware.cost_peaks import launch, round_trip, small_kernel, synchronize
 from pyrometer.hardware.cpu import read_cpu
-from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
-from pyrometer.hardware.peaks import Peak, Peaks
+from pyrometer.hardware.datasheet import lookup
+from pyrometer.hardware.peaks import DatasheetPeaks, Peak, Peaks
 from pyrometer.hardware.rig import Probe, Rig
 from pyrometer.hardware.timing import DURATION_S, Timer, timer_for
 from pyrometer.quantity import Seconds

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyrometer.hardware.conditions import Conditions
-from pyrometer.hardware.datasheet import DatasheetPeaks
+from pyrometer.hardware.record import Conditions
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 
@@ -51,3 +50,14 @@ class Peaks(Record, frozen=True, kw_only=True):
         Conditions | None, doc("the machine meanwhile; where others compete for it, peaks come out too low")
     ]
     elapsed_s: Seconds
+
+
+class DatasheetPeaks(Record, frozen=True, kw_only=True):
+    """The vendor's figures for one device."""
+
+    device: str
+    flop_per_s: Annotated[
+        dict[str, float], doc("by dtype: float32, tf32, bfloat16, float16, float8, int8 (operations)")
+    ]
+    memory_bytes_per_s: float
+    source: str

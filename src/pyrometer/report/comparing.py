@@ -6,8 +6,8 @@ import msgspec
 
 from pyrometer.report.attaching import stored_attachments
 from pyrometer.report.attachments import Attachments
-from pyrometer.report.documents import CompareDocument
 from pyrometer.report.facts.comparison import side_names, target
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.store.comparison import compare_runs
 from pyrometer.store.run import Run
 from pyrometer.store.store import Store

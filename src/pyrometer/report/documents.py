@@ -2,55 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pyrometer.bench.calibration import Calibration
-from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.matrix.matrix import Matrix
-from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.stability import Soak
-from pyrometer.compiler.difference import CompileDiff
-from pyrometer.compiler.report import CompileReport
+from pyrometer.bench.record import ColdStarts, Soak
+from pyrometer.compiler.report import CompileDiff, CompileReport
 from pyrometer.document import Document as Document  # noqa: PLC0414 - readers find all documents here
 from pyrometer.evidence.evidence import Evidence
-from pyrometer.guard.history.history import History
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
-from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import doc, to_dict
 from pyrometer.report.attachments import Attachments
-from pyrometer.rollout.judging.judgement import Guard, MetricTest, Outcome
-from pyrometer.rollout.state import Decision, Point, Status
 from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding
-from pyrometer.scaling.record import Basis, ScaleCheck, ScalePrediction, Scaling
-from pyrometer.store.comparison import Comparison
 from pyrometer.trace.difference.record import TraceDiff
-from pyrometer.trace.jobs.job import RankTime
-from pyrometer.trace.jobs.pipeline import Pipeline
-from pyrometer.trace.jobs.stragglers import Straggler
-from pyrometer.trace.jobs.waits import JobCollective
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.jobs.job import JobCollective, Pipeline, RankTime, Straggler
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
-from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, StageReport, Tuning
-from pyrometer.tuning.recipe.comparing import RecipeComparison
-from pyrometer.tuning.recipe.signature import Signature
 from pyrometer.tuning.shapes.record import ShapeStrategies
-from pyrometer.tuning.trials.gate import Numerics
 
 _BESIDE = "_attachments"
-
-
-class TargetDocument(Document, frozen=True, kw_only=True):
-    """The head of a document about one target: what was run, and on which machine."""
-
-    target: str
-    environment: Environment
 
 
 class EvidenceDocument(Document, frozen=True, kw_only=True, dict=True):
@@ -92,37 +67,6 @@ class BenchDocument(EvidenceDocument, frozen=True, kw_only=True):
     verdict: Annotated[Verdict | None, doc("with --vs only; the evidence then has no measurement")] = None
     cold: Annotated[ColdStarts | None, doc("with --cold only")] = None
     soak: Annotated[Soak | None, doc("with --soak only")] = None
-
-
-class MatrixDocument(TargetDocument, frozen=True, kw_only=True):
-    """`pyrometer bench TARGET --matrix … --json`."""
-
-    matrix: Matrix
-
-
-class TuneDocument(TargetDocument, frozen=True, kw_only=True):
-    """`pyrometer tune TARGET --json`."""
-
-    kind: Literal["inference", "training"]
-    baseline: Measurement
-    baseline_peak_bytes: Bytes | None = None
-    recipe: RecipeSummary
-    final: Annotated[
-        Verdict | None, doc("the recipe against the baseline, in fresh processes on fresh inputs")
-    ] = None
-    numerics: Annotated[Numerics | None, doc("of the whole recipe")] = None
-    levers: list[LeverOutcome]
-    stages: list[StageReport] = []
-    targets: list[Goal] = []
-    signature: Annotated[Signature | None, doc("of the model; null where an older version tuned it")] = None
-    elapsed_s: Seconds
-    interrupted: bool = False
-    notes: list[str] = []
-
-    @classmethod
-    def of(cls, tuning: Tuning) -> TuneDocument:
-        """The document of a search."""
-        return cls(**{name: getattr(tuning, name) for name in Tuning.__struct_fields__})
 
 
 class CheckDocument(EvidenceDocument, frozen=True, kw_only=True):
@@ -227,82 +171,7 @@ class SnapshotDocument(EvidenceDocument, frozen=True, kw_only=True):
         return self.evidence.snapshot
 
 
-class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):
-    """`pyrometer calibrate --json`."""
-
-    target: Annotated[str, doc("what was compared with itself")]
-    calibration: Calibration
-
-
-class ScaleDocument(TargetDocument, frozen=True, kw_only=True):
-    """`pyrometer scale --json`."""
-
-    predictions: list[ScalePrediction]
-    assumptions: Annotated[list[str], doc("what must hold for the predictions to hold")]
-    checks: Annotated[list[ScaleCheck], doc("predictions beside real runs on this machine")]
-    basis: Basis
-
-    @classmethod
-    def of(cls, target: str, scaling: Scaling, environment: Environment) -> ScaleDocument:
-        """What was found of a target."""
-        return cls(
-            target=target,
-            environment=environment,
-            predictions=scaling.predictions,
-            assumptions=scaling.assumptions,
-            checks=scaling.checks,
-            basis=scaling.basis,
-        )
-
-
-class GuardHistoryDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer guard history --json`."""
-
-    target: Annotated[str, doc("the newest recorded commit")]
-    environment: Annotated[Environment | None, doc("of the machine that recorded")] = None
-    history: History
-    num_elsewhere: Annotated[
-        int, doc("recorded jobs of other machines or settings, which count for nothing")
-    ] = 0
-
-
-class RolloutDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer rollout status NAME --json`, and what the other verbs of a rollout leave."""
-
-    name: str
-    old: Annotated[str, doc("the version that is there")]
-    new: Annotated[str, doc("the version that is to replace it")]
-    state: Status
-    stage: Annotated[int, doc("from 1; all replicas with the old version count as the first")]
-    stages: Annotated[list[float], doc("shares of the new version")]
-    share: Annotated[float, doc("of the new version, now")]
-    attempt: int = 1
-    elapsed_s: Annotated[Seconds, doc("in this stage")] = 0.0
-    outcome: Annotated[Outcome, doc("what the judge says of the next stage")]
-    reason: str
-    num_new: Annotated[int, doc("observations of the new version in this stage")] = 0
-    num_old: int = 0
-    tests: list[MetricTest] = []
-    guards: Annotated[list[Guard], doc("broken ones, which need no statistics")] = []
-    decisions: Annotated[list[Decision], doc("of this attempt, in order")] = []
-    course: Annotated[list[Point], doc("what the tests said as observations came")] = []
-    levers: Annotated[list[str], doc("rollouts of single levers below this name")] = []
-
-    @property
-    def target(self) -> str:
-        """What is rolled out."""
-        return self.name
-
-
 class EnvironmentDocument(Document, frozen=True, kw_only=True):
     """`pyrometer env --json`."""
 
     environment: Environment
-
-
-class CompareDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer compare A B --json`."""
-
-    target: Annotated[str, doc("what is compared with what")] = ""
-    comparison: Comparison
-    recipes: Annotated[RecipeComparison | None, doc("of two runs of tune only")] = None

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.stability import Soak
+from pyrometer.bench.record import Soak
 from pyrometer.compiler.report import CompileReport
 from pyrometer.report.chapters.chapter import Chart
 from pyrometer.report.chapters.compile import REST_SLOT, WHOLE_SLOT, phase_slots
@@ -36,7 +36,7 @@ from pyrometer.report.charts.trend import trend
 from pyrometer.report.charts.trials import trial_strip
 from pyrometer.report.charts.windows import window_line
 from pyrometer.report.facts import trace_words
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.trace.reporting.totals import arithmetic_of
 
 

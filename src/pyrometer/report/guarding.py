@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyrometer.errors import InputError
-from pyrometer.guard.history.stored import read_history, read_jobs
-from pyrometer.report.documents import GuardHistoryDocument
+from pyrometer.guard.history.stored import read_history, read_jobs, read_past_points
+from pyrometer.report.history_documents import GuardHistoryDocument
 from pyrometer.store.store import Store
 
 
@@ -21,8 +21,8 @@ def history_document(store: Store, root: Path | None = None) -> GuardHistoryDocu
         InputError: no commit is recorded.
         StoreError: the store cannot be read.
     """
-    kept = read_jobs(store)
-    if not kept.records:
+    kept, past = read_jobs(store), read_past_points(store)
+    if not kept.records and not past:
         raise InputError(f"{store.name}: no commit is recorded; pyrometer guard record makes the first one")
     history = read_history(store, root, kept)
     return GuardHistoryDocument(
@@ -30,4 +30,5 @@ def history_document(store: Store, root: Path | None = None) -> GuardHistoryDocu
         environment=kept.environment,
         history=history,
         num_elsewhere=kept.num_elsewhere,
+        past=past,
     )

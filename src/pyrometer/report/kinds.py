@@ -5,51 +5,43 @@ A new kind is added here and in `chapters.documents`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from types import MappingProxyType
 from typing import Any
 
-from pyrometer.document import SCHEMA_VERSION
+from pyrometer.document import SCHEMA_VERSION, Document
 from pyrometer.errors import InputError
-from pyrometer.guard.gate import GuardReport
-from pyrometer.monitor.logs.record import LogAnalysis
 from pyrometer.record import from_dict
-from pyrometer.report.documents import (
-    AuditDocument,
-    BenchDocument,
-    CalibrationDocument,
-    CheckDocument,
-    CompareDocument,
-    CompileDocument,
-    Document,
-    GuardHistoryDocument,
-    MatrixDocument,
-    MemoryDocument,
-    RolloutDocument,
-    ScaleDocument,
-    SnapshotDocument,
-    TraceDocument,
-    TuneDocument,
-)
 
-DOCUMENTS: dict[str, type[Document]] = {
-    "audit": AuditDocument,
-    "bench": BenchDocument,
-    "calibration": CalibrationDocument,
-    "check": CheckDocument,
-    "compare": CompareDocument,
-    "compile": CompileDocument,
-    "guard": GuardReport,
-    "guard-proof": GuardReport,
-    "guard-record": GuardReport,
-    "guard-history": GuardHistoryDocument,
-    "logs": LogAnalysis,
-    "matrix": MatrixDocument,
-    "memory": MemoryDocument,
-    "rollout": RolloutDocument,
-    "scale": ScaleDocument,
-    "snapshot": SnapshotDocument,
-    "trace": TraceDocument,
-    "tune": TuneDocument,
-}
+DOCUMENTS: Mapping[str, str] = MappingProxyType({
+    "audit": "pyrometer.report.documents:AuditDocument",
+    "bench": "pyrometer.report.documents:BenchDocument",
+    "calibration": "pyrometer.report.target_documents:CalibrationDocument",
+    "check": "pyrometer.report.documents:CheckDocument",
+    "compare": "pyrometer.report.history_documents:CompareDocument",
+    "compile": "pyrometer.report.documents:CompileDocument",
+    "guard": "pyrometer.guard.gate:GuardReport",
+    "guard-past": "pyrometer.guard.exchange.past:PastPoint",
+    "guard-proof": "pyrometer.guard.gate:GuardReport",
+    "guard-record": "pyrometer.guard.gate:GuardReport",
+    "guard-history": "pyrometer.report.history_documents:GuardHistoryDocument",
+    "logs": "pyrometer.monitor.logs.record:LogAnalysis",
+    "matrix": "pyrometer.report.target_documents:MatrixDocument",
+    "memory": "pyrometer.report.documents:MemoryDocument",
+    "rollout": "pyrometer.report.history_documents:RolloutDocument",
+    "scale": "pyrometer.report.target_documents:ScaleDocument",
+    "snapshot": "pyrometer.report.documents:SnapshotDocument",
+    "trace": "pyrometer.report.documents:TraceDocument",
+    "tune": "pyrometer.report.target_documents:TuneDocument",
+})  # fmt: skip
+"""Kind of document: its record type, imported when one of the kind is read."""
+
+
+def record_type(kind: str) -> type[Document]:
+    """The record type of a kind."""
+    found: type[Document] = resolve_name(DOCUMENTS[kind])
+    return found
 
 
 def read_document(kind: str, document: dict[str, Any]) -> Document:
@@ -66,7 +58,7 @@ def read_document(kind: str, document: dict[str, Any]) -> Document:
             f"this {kind} has schema version {version}, and this Pyrometer reads up to {SCHEMA_VERSION}; "
             "upgrade Pyrometer to look at it"
         )
-    return from_dict(DOCUMENTS[kind], document)
+    return from_dict(record_type(kind), document)
 
 
 def kind_of(document: Document) -> str:
@@ -75,7 +67,16 @@ def kind_of(document: Document) -> str:
     Raises:
         InputError: no kind has this record type.
     """
-    for kind, record in DOCUMENTS.items():
-        if type(document) is record:
+    for kind, home in DOCUMENTS.items():
+        if home == _home(document):
             return kind
     raise InputError(f"{type(document).__name__} is not a kind of document; there are {', '.join(DOCUMENTS)}")
+
+
+def is_document(record: Any) -> bool:
+    """Whether a record is a document of some kind."""
+    return _home(record) in DOCUMENTS.values()
+
+
+def _home(record: Any) -> str:
+    return f"{type(record).__module__}:{type(record).__qualname__}"

@@ -26,9 +26,9 @@ VERBS = {
 """What prints a kind of document that is not called after its verb."""
 
 _STORED = {
-    VERBS.get(kind, kind): record
-    for kind, record in kinds.DOCUMENTS.items()
-    if kind not in {"guard-proof", "guard-record"}
+    VERBS.get(kind, kind): kinds.record_type(kind)
+    for kind in kinds.DOCUMENTS
+    if kind not in {"guard-past", "guard-proof", "guard-record"}
 }
 _OTHERS: dict[str, type[Document]] = {
     "env": EnvironmentDocument,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -16,7 +15,7 @@ from rich.text import Text
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.quality import Caveat, CaveatCode
-from pyrometer.bench.stability import Soak
+from pyrometer.bench.record import Soak
 from pyrometer.quantity import format_seconds
 from pyrometer.report.answer.documents import short_answer
 from pyrometer.report.answer.lines import Screen
@@ -34,7 +33,10 @@ from pyrometer.report.facts.layout import Fact, Table, percent, shortened
 from pyrometer.report.facts.memory import saving
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
 from pyrometer.series import thinned
-from pyrometer.trace.analysis.what_if import WhatIf
+from pyrometer.trace.records.gains import WhatIf
+
+if TYPE_CHECKING:
+    import polars as pl  # what is stored is shown without it
 
 AXIS_CELLS = 50
 FEWEST_CELLS = 12

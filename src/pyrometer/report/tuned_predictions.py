@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pyrometer.document import Document
 from pyrometer.quantity import counted, format_ratio, significant
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.kinds import read_document
+from pyrometer.report.target_documents import TuneDocument
 from pyrometer.store.store import Store
 from pyrometer.tuning.predictions import (
     PredictedLever,

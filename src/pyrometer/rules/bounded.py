@@ -19,11 +19,11 @@ from pyrometer.quantity import Ratio
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.spending import spread
 from pyrometer.rules.joining import is_same_file
+from pyrometer.rules.rule import Case
 from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.bounds import Resource
+    from pyrometer.trace.records.gains import Resource
 
 OF_THE_PLACE = frozenset({
     "item-in-hot-loop", "copy-to-host-in-hot-loop", "print-tensor-in-hot-loop", "tensor-as-condition", "synchronize-in-hot-loop",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyrometer.advice import Cost
 from pyrometer.evidence.evidence import Evidence
-
-if TYPE_CHECKING:
-    from pyrometer.rules.rule import Rule
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Rule
+from pyrometer.source.module import Module
 
 
 class Case(Evidence, frozen=True, kw_only=True):

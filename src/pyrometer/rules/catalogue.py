@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyrometer.advice import FixClass
+from pyrometer.advice import FIX_WORDS, FixClass
 from pyrometer.record import Record, doc
 from pyrometer.rules.finding import Severity
 from pyrometer.rules.rule import HEADINGS, Rule, Stage
-
-FIX_WORDS: dict[FixClass, str] = {
-    "exact": "results stay the same",
-    "tolerance": "results may differ within a tolerance",
-    "semantic": "what is computed may change",
-}
 
 
 class LimitEntry(Record, frozen=True, kw_only=True):

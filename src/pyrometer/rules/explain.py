@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import msgspec
 
@@ -22,13 +22,10 @@ from pyrometer.rules.match import Match
 from pyrometer.rules.ranking import ranked
 from pyrometer.rules.reading.steps import read_profile
 from pyrometer.rules.registry import rules
-from pyrometer.rules.rule import Kind, Rule
+from pyrometer.rules.rule import Kind, Module, Rule
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.rewriting import rewritten
 from pyrometer.text import shown_path
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio
 from pyrometer.rules.kernels.patterns.operators import own_share
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case
 
 OPERATORS = frozenset({"operator", "backward", "allocation"})
 """Kinds of leaves of the host's profile in which operators run."""

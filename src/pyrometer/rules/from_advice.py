@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
+from pyrometer.advice import Advice
 from pyrometer.place import Place
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyrometer.advice import Advice
-    from pyrometer.rules.finding import Finding
-    from pyrometer.rules.rule import Rule
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.rule import Rule
 
 
 class Given(NamedTuple):

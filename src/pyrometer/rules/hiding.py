@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.lint.suppression import ignore_for, ignores_in
+from pyrometer.rules.rule import Module
 from pyrometer.rules.settings import RuleSettings
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 
 def hidden_by(modules: Sequence[Module], settings: RuleSettings) -> Callable[[Finding], Suppressed | None]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import function_at, module_of
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 MOST = 0.5
 """Share of a symptom's cost from which on what takes that much explains it."""

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from pyrometer.errors import InputError, UsageError
@@ -139,14 +138,12 @@ def _import_family(family: str, wanted: Callable[[Path], bool] = lambda _: True)
 @cache
 def _load_others() -> None:
     """Import the rules of other packages."""
+    from importlib.metadata import entry_points
+
     for point in entry_points(group="pyrometer.rules"):
-        _load(point)
-
-
-def _load(point: EntryPoint) -> None:
-    try:
-        point.load()
-    except Exception as error:
-        raise InputError(
-            f"rules of {point.name} ({point.value}) cannot be loaded: {error}; fix or uninstall it"
-        ) from error
+        try:
+            point.load()
+        except Exception as error:
+            raise InputError(
+                f"rules of {point.name} ({point.value}) cannot be loaded: {error}; fix or uninstall it"
+            ) from error

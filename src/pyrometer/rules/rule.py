@@ -41,13 +41,14 @@ from pyrometer.advice import Advice, FixClass, sentence
 from pyrometer.errors import InputError
 from pyrometer.evidence.kinds import RecordKind
 from pyrometer.rules.finding import Finding, Scope, Severity
-from pyrometer.rules.match import in_characters
+from pyrometer.rules.match import Match, in_characters
 from pyrometer.source.rewriting import Rewrite
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.match import Match
-    from pyrometer.source.module import Module
+    from pyrometer.rules.case import Case as Case  # noqa: PLC0414 - rules find here what their checks read
+    from pyrometer.source.module import Module as Module  # noqa: PLC0414
+else:  # checks name them in annotations only, and `lint` and `rule` wait for no evidence
+    Case = Module = Any
 
 Kind = Literal[RecordKind, "source"]
 """What a rule can read: a part of the evidence, or the source text."""

@@ -6,12 +6,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.rule import Case
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.sequences import Sequence
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.reporting.totals import Sequence
 
 SHORT_NS = 10_000
 """A kernel below this takes about as long to launch as to run."""

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.quantity import Ratio, Seconds
 from pyrometer.rules.host.patterns.rounds import frames_of, repeated_ns
 from pyrometer.rules.host.patterns.spending import spread
-from pyrometer.rules.joining import function_at, is_same_file
+from pyrometer.rules.joining import FunctionNode, Located, function_at, is_same_file
+from pyrometer.rules.rule import Case, Module
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyrometer.bench.ceiling import Ceiling
     from pyrometer.host.profile import HostLine
-    from pyrometer.quantity import Ratio, Seconds
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.joining import FunctionNode, Located
-    from pyrometer.source.module import Module
 
 MOST_SHARE = 0.9
 """Of the step: a function with more is the step."""

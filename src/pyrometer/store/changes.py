@@ -9,7 +9,7 @@ from pyrometer.bench.measurement import PhaseTime
 from pyrometer.record import Record, doc, from_dict
 from pyrometer.rules.finding import Finding
 from pyrometer.store.run import Run
-from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.records.breakdown import Parts
 
 
 class Amount(Record, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.errors import InputError
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Ratio
 from pyrometer.record import Record, doc, from_dict
 from pyrometer.store.changes import RunChanges, SettingChange, changes_of

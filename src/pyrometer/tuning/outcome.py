@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pyrometer.advice import FixClass
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
 from pyrometer.tuning.figures import Figures
@@ -83,6 +83,9 @@ class RecipeSummary(Record, frozen=True, kw_only=True):
 
     path: Annotated[str | None, doc("null where nothing was written")]
     levers: list[LeverChoice]
+    num_ranks: Annotated[
+        int | None, doc("of the script that it is for; null for a workload of one process")
+    ] = None
 
 
 class Tuning(Record, frozen=True, kw_only=True):

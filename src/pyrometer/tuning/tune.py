@@ -264,7 +264,9 @@ def _confirmed(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: 
         budget = search.budget
         then_s = 0.0 if search.settings.latency_s is None else THEN_S
         end_s = budget.now() + budget.left_s - then_s
-        pairs = Pairs(search.settings.num_confirmations, PAIR_S, end_s, budget.now, budget.fewest_pairs)
+        more = place.laboratory.more_pairs
+        most = search.settings.num_confirmations * more
+        pairs = Pairs(most, PAIR_S / more, end_s, budget.now, budget.fewest_pairs)
         verdict, numerics, peak = confirm(
             place.laboratory, search.best, pairs, lambda _, what: tell(budget.share, what)
         )
@@ -327,6 +329,7 @@ def _handed_over(
         recipe=RecipeSummary(
             path=None if place.path is None else os.fspath(place.path),
             levers=list(confirmation.configuration),
+            num_ranks=recipe.num_ranks,
         ),
         final=confirmation.verdict,
         numerics=confirmation.numerics,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.report.comparing import compare_stored
-from pyrometer.report.documents import CompareDocument
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.store.store import Store
 from pyrometer.verbs.documents import StoreChoice, location_of
 

@@ -14,8 +14,6 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.bench.cutting.measuring import interval_of, measure_ceilings
 
-pytestmark = pytest.mark.measuring  # its programs spin for a known time
-
 
 def waited(x, seconds):
     """Takes a time that no other place comes near to."""
@@ -66,6 +64,7 @@ def only(result):
     return result.ceilings[0]
 
 
+@pytest.mark.measuring
 def test_the_place_that_costs_is_cut_out_and_what_only_calls_it_is_not():
     ceiling = only(ceilings_of(lambda x: waited(x, 0.002)))
     assert ceiling.where.function == "waited", ceilings_of(lambda x: waited(x, 0.002))
@@ -77,15 +76,18 @@ def test_the_place_that_costs_is_cut_out_and_what_only_calls_it_is_not():
     assert not ceiling.same_inputs
 
 
+@pytest.mark.measuring
 def test_what_is_the_same_in_each_step_is_told():
     result = ceilings_of(lambda x: x + made(0.002))
     assert [c.where.function for c in result.ceilings if c.same_inputs and c.same_results] == ["waited"]
 
 
+@pytest.mark.measuring
 def test_a_module_is_named_by_its_path():
     assert [(c.what, c.where.module) for c in ceilings_of(Slow()).ceilings] == [("module", "body")]
 
 
+@pytest.mark.measuring
 def test_a_generator_stays_and_a_note_says_why():
     result = ceilings_of(lambda x: sum(pieces(x)))
     assert "it is a generator" in str(result.notes)
@@ -102,6 +104,7 @@ class Batches:
             yield waited(torch.randn(2, 4), 0.002), torch.randn(2, 4)
 
 
+@pytest.mark.measuring
 def test_the_loader_is_cut_out():
     model = nn.Linear(4, 4)
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -113,6 +116,7 @@ def test_the_loader_is_cut_out():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+@pytest.mark.measuring
 def test_a_program_that_cannot_do_without_a_place_keeps_it():
     kept = []
 
@@ -170,5 +174,6 @@ def test_intervals_hold_what_they_promise(number):
     assert all(map(math.isfinite, interval_of(random.normal(-0.5, 0.05, number))))
 
 
+@pytest.mark.measuring
 def test_the_ceiling_is_what_remains_without_the_place():
     assert only(ceilings_of(lambda x: waited(x, 0.002))).ratio < 0.5

@@ -524,7 +524,7 @@ def f(x: Tensor):
 ]
 
 
-@pytest.mark.parametrize("case", every(2, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(4, CASES), ids=lambda case: case.name)
 def test_the_rewrite_takes_breaks_away_and_keeps_the_outputs(
     case: Case, program: Callable[[str], Any], caplog: Any, capsys: Any
 ) -> None:

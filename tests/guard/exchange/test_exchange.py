@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.bench.summary import Observation, summarise
+from pyrometer.cli.main import main
 from pyrometer.errors import InputError
 from pyrometer.guard.exchange.asv import read_asv
 from pyrometer.guard.exchange.pytest_benchmark import read_pytest_benchmark
+from pyrometer.guard.exchange.reading import read_past
 from pyrometer.guard.exchange.writing import to_bencher_metrics, to_codspeed
 from pyrometer.guard.gate import Gate
 
@@ -164,19 +165,70 @@ def test_bencher_takes_the_heads_figures_with_their_bounds():
     )
 
 
-def test_codspeed_takes_measurements_as_its_own_plugin_writes_them():
-    times = [0.010 + 0.001 * (number % 5) for number in range(100)]
-    measured = summarise(Observation(name="net", first_call_s=0.02, times_s=times, steps_per_sample=4), 0.99)
-    written = to_codspeed({"perf.py::forward[8]": measured})
+def test_codspeed_takes_the_heads_times_as_its_own_plugin_writes_them():
+    heads = [0.010 + 0.001 * (number % 5) for number in range(12)]
+    timed = Gate(benchmark="perf.py::forward[8]", metric="median_s", kind="time", outcome="unchanged", head=0.012, heads=heads)  # fmt: skip
+    untold = Gate(benchmark="perf.py::old", metric="median_s", kind="time", outcome="unchanged", head=0.5)
+    counted = Gate(
+        benchmark="perf.py::forward[8]", metric="operators", kind="counter", outcome="unchanged", head=3
+    )
+    written = to_codspeed([timed, counted, untold])
     theirs = json.loads((FILES / "codspeed_walltime.json").read_text())
     assert shape_of(written) == shape_of(theirs)
+    assert [(one["uri"], one["stats"]["rounds"]) for one in written["benchmarks"]] == [
+        ("perf.py::forward[8]", 12),
+        ("perf.py::old", 1),
+    ]
     stats = written["benchmarks"][0]["stats"]
     assert stats["min_ns"] <= stats["q1_ns"] <= stats["median_ns"] <= stats["q3_ns"] <= stats["max_ns"]
-    assert stats["median_ns"] == pytest.approx(measured.median_s * 1e9)
-    assert stats["total_time"] == pytest.approx(
-        stats["mean_ns"] * 1e-9 * stats["rounds"] * stats["iter_per_round"]
-    )
+    assert stats["median_ns"] == pytest.approx(12e6, rel=0.05)
+    assert stats["total_time"] == pytest.approx(stats["mean_ns"] * 1e-9 * stats["rounds"])
     json.dumps(written, allow_nan=False)
+
+
+def test_a_folder_of_results_is_read_the_oldest_first(tmp_path):
+    machine = tmp_path / "results" / "runner"
+    machine.mkdir(parents=True)
+    (tmp_path / "results" / "benchmarks.json").write_text(ASV_BENCHMARKS)
+    (machine / "machine.json").write_text("{}")
+    later = json.loads(ASV) | {"commit_hash": "b" * 40, "date": json.loads(ASV)["date"] + 60_000}
+    (machine / "a-env.json").write_text(json.dumps(later))
+    (machine / "z-env.json").write_text(ASV)
+    assert [point.commit for point in read_past(tmp_path / "results")] == [
+        json.loads(ASV)["commit_hash"],
+        "b" * 40,
+    ]
+    assert any(one.metric == "bytes" for one in read_past(machine / "z-env.json")[0].figures)
+
+
+def test_what_is_no_file_of_a_tool_is_named(tmp_path):
+    (tmp_path / "odd.json").write_text('{"benchmarks": 3}')
+    with pytest.raises(InputError, match=r"odd\.json: not a file of pytest-benchmark"):
+        read_past(tmp_path)
+    with pytest.raises(InputError, match=r"missing\.json: cannot be read"):
+        read_past(tmp_path / "missing.json")
+    (tmp_path / "odd.json").unlink()
+    with pytest.raises(InputError, match=r"holds no \*\.json"):
+        read_past(tmp_path)
+
+
+def test_the_verb_keeps_other_tools_results_once_and_history_shows_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    store = ["--store", str(tmp_path / "store")]
+    file = str(FILES / "pytest_benchmark.json")
+    assert main(["guard", "record", "--from", file, *store]) == 0
+    assert "recorded 3 figures of pytest-benchmark 5.3.1" in capsys.readouterr().out
+    assert main(["guard", "record", "--from", file, *store]) == 0
+    assert "kept already" in capsys.readouterr().out
+    assert main(["show", "last", *store]) == 0
+    assert "test_bench.py::test_sort" in capsys.readouterr().out
+    assert main(["guard", "history", "--json", *store]) == 0
+    [point] = json.loads(capsys.readouterr().out)["past"]
+    assert len(point["figures"]) == 3
+    assert main(["guard", "history", *store]) == 0
+    told = capsys.readouterr().out
+    assert "no commit is recorded yet" in told
+    assert "pytest-benchmark" in told
 
 
 def shape_of(value):

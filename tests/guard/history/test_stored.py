@@ -24,7 +24,7 @@ from pyrometer.guard.history.stored import (
     read_jobs,
     require_same_conditions,
 )
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.record import from_dict, to_dict
 from pyrometer.report.chapters import guard_history as words
 from pyrometer.report.chinese import chinese
@@ -158,6 +158,9 @@ def test_verbs_show_accept_export_and_prune(here, kept, capsys, commit):
     figures = json.loads((here / "v1.2.bencher.json").read_text())
     assert all(set(measure) >= {"value"} for measures in figures.values() for measure in measures.values())
     assert {row["benchmark"] for row in rows} == set(figures)
+    assert main(["guard", "export", "-o", "v1.2.codspeed.json"]) == 0
+    rounds = json.loads((here / "v1.2.codspeed.json").read_text())["benchmarks"]
+    assert {one["uri"] for one in rounds} == set(figures)
     assert main(["guard", "export", "-o", "history.xml"]) == 2
     assert main(["guard", "accept", commit(11)]) == 2
     assert main(["guard", "prune", "--keep", "3"]) == 0
@@ -193,6 +196,7 @@ def test_the_page_draws_trends_and_is_known_in_chinese(kept, keep, make_report, 
         words.TRENDS_HOW,
         words.TRENDS_WOULD,
         words.CHECKS_HOW,
+        words.PAST_HOW,
     ):
         assert chinese(sentence) is not None, sentence
     assert "### Trends" in markdown("guard-history", to_dict(document))

@@ -216,6 +216,7 @@ def test_a_test_waits_for_its_turn_before_others_count_its_time(pytestconfig):
     assert outermost_last.index("pyrometer") > outermost_last.index("timeout")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_session_and_what_was_measured_before_is_written(run_suite, pytester):
     text = """
 def test_stopped(pyrometer):

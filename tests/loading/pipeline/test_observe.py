@@ -15,8 +15,6 @@ from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.watched import WatchedBatches
 from pyrometer.record import from_json, to_json
 
-pytestmark = pytest.mark.measuring
-
 
 def stages(report):
     return {stage.name: stage for stage in report.stages}
@@ -49,6 +47,7 @@ def paced(loader, num_batches=24, epochs=1):
         return (time.perf_counter() - start_s) / num_batches
 
 
+@pytest.mark.measuring
 def test_without_workers_loading_and_computing_take_turns(make):
     loader = make.DataLoader(make.Slow(0.01), batch_size=4)
     report = observe_loading(make.training(loader, 0.01), steps=8)
@@ -61,6 +60,7 @@ def test_without_workers_loading_and_computing_take_turns(make):
     assert report.occupancy is report.worker_busy is report.worker_memory_bytes is None
 
 
+@pytest.mark.measuring
 def test_workers_that_cannot_keep_up_starve_the_step(make):
     loader = make.DataLoader(make.Slow(0.02), batch_size=4, num_workers=1)
     report = observe_loading(make.training(loader, 0.005), steps=14)
@@ -72,6 +72,7 @@ def test_workers_that_cannot_keep_up_starve_the_step(make):
     assert stages(report)["wait"].per_step_s > 0.04
 
 
+@pytest.mark.measuring
 def test_workers_with_time_left_keep_the_queue_full(make):
     loader = make.DataLoader(make.Slow(0.0), batch_size=4, num_workers=2)
     report = observe_loading(make.training(loader, 0.2), steps=10)
@@ -83,6 +84,7 @@ def test_workers_with_time_left_keep_the_queue_full(make):
     assert report.shm_needed_bytes == 5 * report.batch_bytes
 
 
+@pytest.mark.measuring
 def test_each_micro_batch_of_a_step_counts(make):
     loader = make.DataLoader(make.Slow(0.005), batch_size=2)
     work = make.training(loader, 0.001)
@@ -93,6 +95,7 @@ def test_each_micro_batch_of_a_step_counts(make):
     assert making["fetch"].per_step_s + making["decode"].per_step_s > 0.025
 
 
+@pytest.mark.measuring
 def test_short_epochs_wait_for_their_workers_and_keeping_them_helps(make):
     arguments = {"batch_size": 2, "num_workers": 2}
     report = observe_loading(make.training(make.DataLoader(make.Slow(size=8), **arguments), 0.002), steps=16)
@@ -104,6 +107,7 @@ def test_short_epochs_wait_for_their_workers_and_keeping_them_helps(make):
     assert new_s < 0.7 * old_s
 
 
+@pytest.mark.measuring
 def test_more_workers_are_advised_and_help_as_predicted(make):
     arguments = {"batch_size": 4}
     report = observe_loading(make.training(make.DataLoader(make.Slow(0.02), **arguments), 0.02), steps=6)
@@ -132,6 +136,7 @@ def test_workers_that_cannot_be_started_are_not_advised(make):
     assert any("cannot be started by spawn" in note for note in report.notes)
 
 
+@pytest.mark.measuring
 def test_no_more_workers_are_advised_than_an_epoch_has_batches_and_the_promise_is_kept(make):
     arguments = {"batch_size": 8}
     dataset = make.Slow(0.01, size=32)
@@ -143,6 +148,7 @@ def test_no_more_workers_are_advised_than_an_epoch_has_batches_and_the_promise_i
     assert old_s - new_s > 0.5 * report.advice[0].saves_s
 
 
+@pytest.mark.measuring
 def test_tiny_samples_are_better_made_in_the_training_process(make):
     arguments = {"batch_size": 2, "num_workers": 2}
     report = observe_loading(make.training(make.DataLoader(make.Slow(), **arguments)), steps=60)
@@ -152,6 +158,7 @@ def test_tiny_samples_are_better_made_in_the_training_process(make):
     assert new_s < 0.7 * old_s
 
 
+@pytest.mark.measuring
 @pytest.mark.slow
 def test_a_deeper_queue_is_advised_for_uneven_batches_and_helps(make):
     dataset = make.Slow(0.0, every=12, longer_s=0.25)
@@ -164,6 +171,7 @@ def test_a_deeper_queue_is_advised_for_uneven_batches_and_helps(make):
     assert after.data_share < 0.6 * report.data_share
 
 
+@pytest.mark.measuring
 @pytest.mark.slow
 def test_fewer_workers_are_advised_where_most_are_idle_and_the_step_stays(make):
     arguments = {"batch_size": 2, "num_workers": 4}
@@ -175,6 +183,7 @@ def test_fewer_workers_are_advised_where_most_are_idle_and_the_step_stays(make):
     assert after.worker_memory_bytes < report.worker_memory_bytes
 
 
+@pytest.mark.measuring
 def test_work_for_a_cpu_is_told_from_waiting_for_a_disk(make, tmp_path):
     loader = make.DataLoader(make.Compressed(tmp_path), batch_size=16)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 96 * 96, 1))
@@ -185,6 +194,7 @@ def test_work_for_a_cpu_is_told_from_waiting_for_a_disk(make, tmp_path):
     assert found["decode"].per_step_s > 3 * found["fetch"].per_step_s
 
 
+@pytest.mark.measuring
 def test_a_healthy_loader_gets_no_advice_on_speed(make):
     loader = make.DataLoader(make.Slow(), batch_size=4, num_workers=1)
     report = observe_loading(make.training(loader, 0.2), steps=8)

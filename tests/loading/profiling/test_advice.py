@@ -18,8 +18,6 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import pyrometer as pm
 from pyrometer.loading.profiling.profile import profile_samples
 
-pytestmark = pytest.mark.measuring
-
 MEAN, STD = 0.45, 0.22
 
 
@@ -125,6 +123,7 @@ def epoch(loader):
     return list(loader)
 
 
+@pytest.mark.measuring
 def test_keeping_repeated_work_gives_the_same_batches_much_sooner():
     loader = DataLoader(Images(), batch_size=8)
     advice = advice_on(loader, "cache-repeated-work")
@@ -149,6 +148,7 @@ def test_keeping_repeated_work_gives_the_same_batches_much_sooner():
     assert "cache-repeated-work" not in advice_on(follow)
 
 
+@pytest.mark.measuring
 def test_keeping_whole_samples_gives_the_same_batches_much_sooner():
     dataset = Images(Compose([decode, normalise]))
     loader = DataLoader(dataset, batch_size=8)
@@ -162,12 +162,14 @@ def test_keeping_whole_samples_gives_the_same_batches_much_sooner():
     assert "cache-repeated-work" not in advice_on(follow)
 
 
+@pytest.mark.measuring
 def test_the_gain_of_keeping_is_shared_among_workers():
     one = advice_on(DataLoader(Images(), batch_size=8), "cache-repeated-work").saves_s
     two = advice_on(DataLoader(Images(), batch_size=8, num_workers=2), "cache-repeated-work").saves_s
     assert 1.4 < one / two < 2.8
 
 
+@pytest.mark.measuring
 def test_a_dataset_that_keeps_its_samples_itself_needs_no_cache():
     class Keeping(Images):
         def __init__(self):
@@ -182,6 +184,7 @@ def test_a_dataset_that_keeps_its_samples_itself_needs_no_cache():
     assert "cache-repeated-work" not in advice_on(DataLoader(Keeping(), batch_size=8))
 
 
+@pytest.mark.measuring
 def test_leaving_a_slow_collate_function_out_gives_the_same_batches_sooner():
     dataset = TensorDataset(torch.rand(64, 3, 8, 8)).tensors[0]
     loader = DataLoader(dataset, batch_size=16, collate_fn=slow_stack)
@@ -194,6 +197,7 @@ def test_leaving_a_slow_collate_function_out_gives_the_same_batches_sooner():
     assert "default-collate" not in advice_on(follow)
 
 
+@pytest.mark.measuring
 def test_putting_samples_together_by_torch_gives_the_same_batches_sooner():
     dataset = Sentences()
     loader = DataLoader(dataset, batch_size=32, collate_fn=slow_padding)
@@ -229,6 +233,7 @@ def test_arrays_instead_of_lists_give_one_tensor_with_the_same_numbers():
     assert not {"arrays-not-lists", "pack-tensors"} & advice_on(follow).keys()
 
 
+@pytest.mark.measuring
 def test_many_small_tensors_packed_are_the_same_tensors_in_one_copy():
     class Boards(Dataset):
         def __len__(self):
@@ -379,6 +384,7 @@ class Texts(Dataset):
         return text.decode() if isinstance(text, bytes) else text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="needs Linux")  # noqa: PTH110
 def test_texts_in_one_array_are_the_same_texts_and_cost_workers_next_to_nothing():
     texts = [f"/data/train/image_{number:08d}.png" for number in range(400_000)]
@@ -425,6 +431,7 @@ def test_data_in_tensors_is_shared_instead_of_sent():
     assert torch.equal(heavy[3], light[3])
 
 
+@pytest.mark.measuring
 def test_going_to_a_sample_directly_gives_the_same_in_the_time_of_the_first():
     lines = [f"{number},{number * 2}" for number in range(4000)]
     text = "\n".join(lines)
@@ -480,11 +487,13 @@ QUIET = {
 }
 
 
+@pytest.mark.measuring
 @pytest.mark.parametrize("make", QUIET.values(), ids=list(QUIET))
 def test_programs_that_need_no_advice_get_none(make):
     assert advice_on(make()) == {}
 
 
+@pytest.mark.measuring
 def test_predicted_gains_come_first():
     advice = profile_samples(DataLoader(Images(), batch_size=8, collate_fn=slow_stack), budget_s=2.0).advice
     gains = [one.saves_s for one in advice]

@@ -27,8 +27,6 @@ from pyrometer.loading.profiling.record import SampleProfile
 from pyrometer.loading.profiling.times import sample_times
 from pyrometer.record import from_json, to_json
 
-pytestmark = pytest.mark.measuring
-
 
 class Images(Dataset):
     """Random images by index."""
@@ -92,8 +90,9 @@ def test_a_loader_is_profiled_and_the_record_survives_json():
     assert from_json(SampleProfile, to_json(profile)) == profile
 
 
+@pytest.mark.measuring
 def test_what_a_sample_waits_for_is_told_by_its_cpu_time():
-    assert profile_samples(Sleeping(0.005), budget_s=0.5).samples.bound == "io"
+    assert profile_samples(Sleeping(0.005), budget_s=0.2).samples.bound == "io"
 
     class Busy(Images):
         def __getitem__(self, index):
@@ -117,6 +116,7 @@ def test_the_slowest_samples_are_named_and_a_trend_with_the_index_is_seen():
     assert sample_times(fetched[:5], by_index=True).trend is None
 
 
+@pytest.mark.measuring
 def test_the_line_that_takes_the_time_is_named():
     class Reading(Images):
         def __getitem__(self, index):
@@ -137,6 +137,7 @@ def test_the_line_that_takes_the_time_is_named():
     assert times.line_sampling_share < 0.2
 
 
+@pytest.mark.measuring
 def test_very_slow_samples_do_not_overdraw_the_budget_by_more_than_one():
     dataset = Sleeping(0.25)
     profile = profile_samples(DataLoader(dataset, batch_size=32), budget_s=0.6)
@@ -148,7 +149,7 @@ def test_very_slow_samples_do_not_overdraw_the_budget_by_more_than_one():
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_tiny_datasets_are_profiled(length):
-    profile = profile_samples(DataLoader(Images(length), batch_size=8), budget_s=0.5)
+    profile = profile_samples(DataLoader(Images(length), batch_size=8), budget_s=0.2)
     assert profile.samples.num_samples == length
     assert profile.batches.batch_size == length
     assert profile.samples.trend is None
@@ -158,7 +159,7 @@ def test_an_iterable_dataset_gives_its_first_samples_from_a_fresh_iterator():
     stream = Stream()
     mine = iter(stream)
     next(mine)
-    profile = profile_samples(DataLoader(stream, batch_size=4), samples=20, budget_s=0.5)
+    profile = profile_samples(DataLoader(stream, batch_size=4), samples=20, budget_s=0.2)
     assert profile.kind == "iterable"
     assert profile.num_samples is None
     assert profile.samples.num_samples == 19
@@ -173,13 +174,13 @@ def test_an_iterable_dataset_that_ends_early_is_profiled_as_far_as_it_goes():
         def __iter__(self):
             return iter([torch.zeros(2)] * 3)
 
-    profile = profile_samples(DataLoader(Short(), batch_size=8), budget_s=0.5)
+    profile = profile_samples(DataLoader(Short(), batch_size=8), budget_s=0.2)
     assert profile.samples.num_samples == 2
     assert profile.batches.batch_size == 3
 
 
 def test_without_automatic_batching_what_the_dataset_gives_is_the_batch():
-    profile = profile_samples(DataLoader(Images(), batch_size=None), budget_s=0.5)
+    profile = profile_samples(DataLoader(Images(), batch_size=None), budget_s=0.2)
     assert profile.batch_size is None
     assert profile.batches.collate == "default_convert"
     assert profile.contents.num_bytes == 3 * 8 * 8 * 4
@@ -193,7 +194,7 @@ def test_a_sampler_of_lists_asks_the_dataset_for_lists():
 
     dataset = Rows()
     sampler = BatchSampler(RandomSampler(dataset), batch_size=5, drop_last=False)
-    profile = profile_samples(DataLoader(dataset, batch_size=None, sampler=sampler), budget_s=0.5)
+    profile = profile_samples(DataLoader(dataset, batch_size=None, sampler=sampler), budget_s=0.2)
     assert profile.contents.num_bytes == 5 * 2 * 4
 
 
@@ -206,7 +207,7 @@ def test_a_dataset_may_be_asked_by_names():
             return torch.zeros(len(name))
 
     loader = DataLoader(Named(), batch_size=2, sampler=["aa", "bb", "cc", "dd", "ee", "ff"])
-    profile = profile_samples(loader, budget_s=0.5)
+    profile = profile_samples(loader, budget_s=0.2)
     assert profile.samples.num_samples == 6
     assert profile.contents.num_bytes == 2 * 2 * 4
 
@@ -221,7 +222,7 @@ def test_datasets_that_fetch_many_at_once_are_asked_for_many():
     calls = dataset.calls
     seen = []
     dataset.calls = type("Log", (list,), {"append": lambda self, one: seen.append(one)})()
-    profile_samples(DataLoader(dataset, batch_size=8), budget_s=0.5)
+    profile_samples(DataLoader(dataset, batch_size=8), budget_s=0.2)
     assert set(seen) == {8}
     assert calls == []
 
@@ -231,7 +232,7 @@ def test_a_bare_dataset_that_cannot_be_put_together_is_profiled_without_batches(
         def __getitem__(self, index):
             return torch.zeros(index + 1)
 
-    profile = profile_samples(Ragged(), budget_s=0.5)
+    profile = profile_samples(Ragged(), budget_s=0.2)
     assert profile.batches is None
     assert profile.contents is None
     assert any("default_collate cannot put samples" in note for note in profile.notes)
@@ -276,7 +277,7 @@ def test_the_dataset_its_sampler_and_all_random_state_are_left_as_they_were():
         )
 
     before = state()
-    profile = profile_samples(loader, budget_s=0.5)
+    profile = profile_samples(loader, budget_s=0.2)
     after = state()
     assert after[:7] == before[:7]
     assert after[7].keys() == before[7].keys()
@@ -296,7 +297,7 @@ def test_it_is_restored_after_a_failure_too():
     dataset = Failing()
     before = torch.get_rng_state()
     with pytest.raises(UserProgramError):
-        profile_samples(dataset, budget_s=0.5)
+        profile_samples(dataset, budget_s=0.2)
     assert "handle" not in vars(dataset)
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -309,7 +310,7 @@ def test_a_broken_sample_is_named_with_its_index():
             return torch.zeros(2)
 
     with pytest.raises(UserProgramError, match=r"dataset\[13\] raised ValueError: cannot decode"):
-        profile_samples(Broken(), budget_s=0.5)
+        profile_samples(Broken(), budget_s=0.2)
 
     class BrokenStream(IterableDataset):
         def __iter__(self):
@@ -319,7 +320,7 @@ def test_a_broken_sample_is_named_with_its_index():
     with pytest.raises(
         UserProgramError, match="sample 1 of the iterable dataset raised ValueError: bad shard"
     ):
-        profile_samples(BrokenStream(), budget_s=0.5)
+        profile_samples(BrokenStream(), budget_s=0.2)
 
 
 def test_a_broken_collate_function_is_the_users_failure():
@@ -327,7 +328,7 @@ def test_a_broken_collate_function_is_the_users_failure():
         raise KeyError("label")
 
     with pytest.raises(UserProgramError, match="collate_fn raised KeyError: 'label'"):
-        profile_samples(DataLoader(Images(), batch_size=2, collate_fn=collate), budget_s=0.5)
+        profile_samples(DataLoader(Images(), batch_size=2, collate_fn=collate), budget_s=0.2)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +364,7 @@ def test_an_iterable_dataset_without_samples_is_refused():
 def test_a_sampler_that_would_be_used_up_is_not_touched():
     dataset = Images(12)
     sampler = iter([[0, 1], [2, 3]])
-    profile_samples(DataLoader(dataset, batch_sampler=sampler), budget_s=0.5)
+    profile_samples(DataLoader(dataset, batch_sampler=sampler), budget_s=0.2)
     assert next(sampler) == [0, 1]
 
 
@@ -371,6 +372,6 @@ def test_subsets_and_their_samplers_are_profiled():
     inner = TensorDataset(torch.arange(30.0).reshape(15, 2))
     subset = Subset(inner, list(range(0, 15, 2)))
     loader = DataLoader(subset, batch_size=3, sampler=SequentialSampler(subset))
-    profile = profile_samples(loader, budget_s=0.5)
+    profile = profile_samples(loader, budget_s=0.2)
     assert profile.num_samples == 8
     assert profile.pickled.tensor_bytes == 30 * 4

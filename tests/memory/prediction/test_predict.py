@@ -164,6 +164,7 @@ def test_a_loss_that_reaches_the_model_by_another_name_is_followed():
     assert model.weight.grad is None
 
 
+@pytest.mark.slow
 def test_compiled_models_are_predicted_as_they_are_written():
     for model in (torch.compile(nn.Linear(32, 32)), nn.Sequential(torch.compile(nn.Linear(32, 32)))):
         work = pm.Training(

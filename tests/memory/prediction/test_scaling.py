@@ -31,6 +31,7 @@ def test_the_peak_at_other_sizes_is_what_a_rehearsal_there_finds(tokens, growth)
         assert growth.lives.ledger(growth.sizes(batch, length), peak.event) == memory.ledger_bytes
 
 
+@pytest.mark.slow
 def test_each_category_has_its_law_and_its_remedy(growth):
     laws = {law.category: law for law in laws_of(growth)}
     assert "does not grow" in laws["parameters"].law

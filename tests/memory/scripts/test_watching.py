@@ -55,6 +55,7 @@ def test_a_buffer_that_is_full_at_step_hundred_is_no_leak(follow_here: Callable[
     assert leak.sites == []
 
 
+@pytest.mark.slow
 def test_a_buffer_that_never_filled_is_not_decided(follow_here: Callable[..., FollowedHere]) -> None:
     leak = follow_here(loop(FILLED, 45), leak_steps=None).leak
     assert (leak.verdict, leak.unbounded) == (UNDECIDED_GROWTH, False)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pyrometer.report.attachments import Attachments
-from pyrometer.report.documents import CompareDocument
 from pyrometer.report.facts.comparison import target
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.store.comparison import compare_runs
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCo
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.report.documents import CompileDocument
-from pyrometer.trace.analysis.ceilings import Ceiling
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.records.rates import Ceiling
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.totals import RoofPoint
 

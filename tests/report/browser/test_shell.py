@@ -15,7 +15,7 @@ from representative import standing_for_all
 import pyrometer.report
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
-from pyrometer.trace.jobs.stragglers import Suspect
+from pyrometer.trace.jobs.job import Suspect
 
 from .conftest import OperatorsTraced
 

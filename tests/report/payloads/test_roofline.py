@@ -15,9 +15,11 @@ from pyrometer.hardware.peaks import Peak, Peaks
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.payloads.roofline import blocks, roofline_view
-from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
+from pyrometer.trace.analysis.ceilings import ceilings
 from pyrometer.trace.reading.read import read_trace
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.records.rates import Ceiling
+from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.totals import RoofPoint
 
 BANDWIDTH = 2e11

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from pyrometer.rules.case import Case
-from pyrometer.trace.analysis.collectives import CollectiveGroup
-from pyrometer.trace.jobs.waits import JobCollective
+from pyrometer.trace.jobs.job import JobCollective
+from pyrometer.trace.records.device import CollectiveGroup
 
 SIZE = 64 << 20
 

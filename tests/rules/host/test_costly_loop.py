@@ -12,7 +12,8 @@ import torch
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import diagnose_case
 from pyrometer.rules.finding import Finding
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.reporting.rank_report import report_rank
 
 CODE = "PYR133"
 Sampled = Callable[..., Case]

@@ -12,7 +12,7 @@ from pyrometer.place import Place
 from pyrometer.rules.bounded import OF_RESOURCES, bounded, wins_nothing
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule, rules
-from pyrometer.trace.analysis.bounds import Bounds, FreeResource
+from pyrometer.trace.records.gains import Bounds, FreeResource
 
 
 def told(links: list[str], name: str = "host-time-dominates", **gain: Any) -> Finding:

@@ -13,7 +13,8 @@ import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.reporting.rank_report import report_rank
 from recorded import case_of_program
 
 A100 = {

@@ -9,8 +9,8 @@ import pytest
 import torch
 from msgspec.structs import replace
 
-from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.peaks import Peak, Peaks
+from pyrometer.hardware.record import Conditions
 from recorded import evidence_of
 
 CODE = "PYR503"

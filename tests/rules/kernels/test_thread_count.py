@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import torch
 
-from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.environment import read_environment
+from pyrometer.hardware.record import Conditions
 from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 from pyrometer.workload.inference import Inference

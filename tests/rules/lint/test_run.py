@@ -48,6 +48,7 @@ def test_new_processes_find_the_same_as_forked_ones(project, only, monkeypatch):
     assert len(lint_paths(["."], settings, 2).findings) == 30
 
 
+@pytest.mark.slow
 def test_a_file_that_kills_its_process_is_named_and_the_others_go_on(project, make_rule, only):
     def dies(module):
         if "killer" in module.path:

@@ -9,7 +9,7 @@ from pyrometer.hardware.environment import read_environment
 from pyrometer.memory.profile import ProcessLevels
 from pyrometer.place import Place
 from pyrometer.rules.case import Case
-from pyrometer.trace.analysis.memory import DeviceMemory, Memory, MemoryTimeline
+from pyrometer.trace.records.memory import DeviceMemory, Memory, MemoryTimeline
 from pyrometer.trace.reporting.rank_report import report_rank
 
 CODE = "PYR207"

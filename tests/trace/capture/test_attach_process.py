@@ -68,6 +68,7 @@ def process(runtime, tmp_path):
         running.stdout.close()
 
 
+@pytest.mark.slow
 def test_training_steps(process, tmp_path, count):
     running = process("training")
     trace = attach(running.pid, tmp_path / "trace.json.gz", steps=3)

@@ -12,6 +12,7 @@ from pyrometer.trace.capture.record import CaptureOptions
 from pyrometer.trace.capture.script import trace_script
 
 
+@pytest.mark.slow
 def test_a_training_script(script, tmp_path, count, capfd):
     path = tmp_path / "trace.json.gz"
     done = trace_script(

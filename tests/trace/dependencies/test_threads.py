@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from pyrometer.trace.analysis.bounds import Bounds, bounds
+from pyrometer.trace.analysis.bounds import bounds
 from pyrometer.trace.analysis.what_if import what_if
 from pyrometer.trace.dependencies.graph import dependencies
+from pyrometer.trace.records.gains import Bounds
 
 WORKER = 300
 

@@ -19,13 +19,14 @@ from pyrometer.trace.jobs.executor import (
     executor_for,
     reduce_file,
 )
-from pyrometer.trace.jobs.job import Job
+from pyrometer.trace.jobs.job import Job, RankFailure
 from pyrometer.trace.jobs.merge import merge_ranks, read_job
 from pyrometer.trace.jobs.reduce import reduce_rank
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.reading.read import read_trace
 
 
+@pytest.mark.slow
 def test_a_pool_of_processes_gives_what_one_process_gives(synthetic_job: Any) -> None:
     paths = synthetic_job(slow_us={2: 200}).write()
     assert read_job(paths, workers=2) == read_job(paths, workers=1)

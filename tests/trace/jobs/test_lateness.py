@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pyrometer.trace.jobs import lateness
-from pyrometer.trace.jobs.lateness import between_equals, chance_of_lag, map_lags, with_lag
+from pyrometer.trace.jobs.lateness import Usual, between_equals, chance_of_lag, map_lags, with_lag
 from pyrometer.trace.jobs.merge import read_job
 
 
@@ -58,6 +58,22 @@ def test_equal_ranks_are_seldom_called_steady() -> None:
     assert (chance_of_lag([round(chance.gauss(5000, 1000)) for _ in range(8)], 8) or 0) <= 0.01
     assert chance_of_lag([5, 5], 2) is None
     assert chance_of_lag([0, 0, 0], 2) == 1.0
+
+
+@pytest.mark.parametrize("draw", ["gauss", "lognormvariate"])
+def test_three_steps_are_enough_where_the_other_ranks_tell_how_steps_vary(draw: str) -> None:
+    chance = random.Random(11)
+    late = {True: 0, False: 0}
+    alarms = 0
+    for _ in range(400):
+        ranks = [[round(1000 * getattr(chance, draw)(0, 1)) for _ in range(3)] for _ in range(8)]
+        worst = max(ranks, key=sum)
+        alarms += (chance_of_lag(worst, 8, Usual.of(ranks)) or 1.0) <= 0.01
+        ranks[0] = [lag + 5000 for lag in ranks[0]]
+        for told in late:
+            late[told] += (chance_of_lag(ranks[0], 8, Usual.of(ranks) if told else None) or 1.0) <= 0.01
+    assert alarms <= 12
+    assert late[True] > 1.3 * late[False]
 
 
 def test_one_hiccup_does_not_hide_a_steady_delay() -> None:

@@ -30,6 +30,7 @@ def test_workers_give_what_one_process_gives(files):
             assert_frame_equal(table, other.tables[name])
 
 
+@pytest.mark.slow
 def test_refusal_of_a_worker_is_the_same_line(files, tmp_path):
     (tmp_path / "rank1.json").write_bytes(b"hello")
     with pytest.raises(InputError, match=r"rank1\.json: not a trace but text that is not JSON"):
@@ -54,6 +55,7 @@ def test_small_files_start_no_process(files, monkeypatch):
     assert len(load_all(files)) == 3
 
 
+@pytest.mark.slow
 def test_script_without_a_guard_is_run_once(files, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -219,6 +219,7 @@ def test_masks_over_positions_are_not_cut_where_there_are_as_many_samples():
     ] * 2
 
 
+@pytest.mark.slow
 def test_predictions_speak_of_the_whole_batch_that_is_split():
     def work(samples):
         return training(net(), nn.L1Loss(), [(torch.randn(samples, 8), torch.randn(samples, 4))])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+import time
+from contextlib import closing
 
 import pytest
 
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.tuning.levers.choice import LeverChoice
+from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.held import FEWEST_STEPS
 from pyrometer.tuning.ranks.laboratory import laboratory_for
 from pyrometer.tuning.trials.gate import Limits
@@ -52,10 +55,17 @@ def script(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def forks():
+    with closing(Forks(2)) as held:
+        held.start(time.monotonic() + 120)
+        yield held
+
+
 @pytest.fixture
-def laboratory(script, tmp_path):
+def laboratory(forks, script, tmp_path):
     def made(steps, trouble="none"):
-        return laboratory_for(parse_target(str(script), [str(steps), trouble]), 2, tmp_path, Limits())
+        return laboratory_for(parse_target(str(script), [str(steps), trouble]), forks, tmp_path, Limits())
 
     return made
 

@@ -9,7 +9,7 @@ import pytest
 
 import pyrometer as pm
 from pyrometer.errors import IncomparableError
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.record import from_dict
 from pyrometer.store.saving import save_result
 from pyrometer.store.store import Store

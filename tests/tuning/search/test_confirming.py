@@ -12,6 +12,26 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.tuning.search.confirming import Pairs, confirm, expected_next
 
 
+@pytest.mark.parametrize("noise", [0.02, 0.1])
+@pytest.mark.parametrize("spread", [0.002, 0.03])
+def test_noise_of_pairs_is_no_part_of_the_next_ratio_and_claims_nothing_by_itself(spread, noise):
+    rng = np.random.default_rng(7)
+    held = claimed = 0
+    reach = {True: [], False: []}
+    for _ in range(2000):
+        *true, following = rng.normal(0, spread, 5)
+        known = np.exp(true + rng.normal(0, noise, 4))
+        for told in (True, False):
+            _, low, high = expected_next(known, noise**2 if told else 0.0)
+            reach[told].append(np.log(high / low))
+            if told:
+                held += low <= np.exp(following) <= high
+                claimed += high < 1
+    assert held / 2000 > 0.93
+    assert claimed / 2000 < 0.01
+    assert np.median(reach[True]) < np.median(reach[False])
+
+
 @pytest.mark.parametrize("spread", [0.002, 0.02, 0.1])
 def test_another_pair_is_within_the_interval_as_often_as_is_said(spread):
     rng = np.random.default_rng(5)
@@ -31,6 +51,7 @@ class Noting:
     """Notes what it is asked for."""
 
     step_s = 0.01
+    num_blocks = 12
 
     def __init__(self):
         self.asked = []

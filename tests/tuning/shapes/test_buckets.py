@@ -58,6 +58,7 @@ def test_results_are_those_of_the_model_at_every_size(buckets):
         equal(runner(x), runner.model(x))
 
 
+@pytest.mark.slow
 def test_the_exercise_many_draws_between_100_and_200(models):
     rng = random.Random(7)
     draws = [rng.randint(100, 200) for _ in range(600)]
@@ -445,6 +446,7 @@ def test_threads_share_the_graphs(kind, models, buckets):
     assert list(collector.log().of("recompile_reasons")) == []
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_the_model(models, buckets):
     model = models.Attention().train()
     runner = buckets(model, sample=[{"x": (2, size, 8)} for size in range(5, 41)], backend="aot_eager")

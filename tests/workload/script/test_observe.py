@@ -60,6 +60,7 @@ def observe_apart(
     return start
 
 
+@pytest.mark.slow
 def test_a_training_script_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     record = observe([str(SCRIPTS / "train.py"), "--epochs", "2"])

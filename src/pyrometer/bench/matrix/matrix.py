@@ -12,25 +12,19 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.matrix.axes import Axes
 from pyrometer.bench.matrix.cell import Cell, Settings, settings_label
-from pyrometer.bench.matrix.recommendation import (
-    Recommendation,
-    Rejection,
-    no_recommendation,
-    recommend,
-    rejections,
-)
+from pyrometer.bench.matrix.recommendation import no_recommendation, recommend, rejections
+from pyrometer.bench.matrix.record import Matrix
 from pyrometer.bench.matrix.state import MatrixState
 from pyrometer.bench.stage import Progress, part_of
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Seconds
-from pyrometer.record import Record, doc
 from pyrometer.workload.target import Target
 
 if TYPE_CHECKING:
@@ -41,24 +35,6 @@ LEAST_CELL_S = 0.5
 START_S = 5.0
 TIMEOUT_S = 1800.0
 MORE_BUDGET = "repeat the command with a larger --budget to go on"
-
-
-class Matrix(Record, frozen=True, kw_only=True):
-    """A workload in many configurations."""
-
-    name: Annotated[str, doc("the workload")]
-    unit: str
-    axes: Axes
-    cells: list[Cell]
-    answer: Annotated[str, doc("what to use, or why nothing is recommended")]
-    recommendation: Annotated[Recommendation | None, doc("null when no cell is fit for use")]
-    rejected: Annotated[list[Rejection], doc("cells that are not fit for use, and why")]
-    num_reused: Annotated[
-        int, doc("cells that an earlier, unfinished run of the same command had filled")
-    ] = 0
-    num_missing: Annotated[int, doc("cells that there was no time for, or that Ctrl-C left out")] = 0
-    interrupted: bool = False
-    elapsed_s: Seconds
 
 
 def run_matrix(

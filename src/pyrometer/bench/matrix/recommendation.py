@@ -4,37 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Annotated
 
 from pyrometer.bench.break_even import break_even_steps
 from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.bench.matrix.cell import Cell, settings_label
+from pyrometer.bench.matrix.record import Recommendation, Rejection
 from pyrometer.bench.measurement import Measurement
 from pyrometer.quantity import Bytes, format_bytes, format_interval, format_rate, format_seconds, significant
-from pyrometer.record import Record, doc
-
-
-class Rejection(Record, frozen=True, kw_only=True):
-    """A cell that may not be recommended."""
-
-    label: str
-    reason: str
-
-
-class Recommendation(Record, frozen=True, kw_only=True):
-    """The configuration to use."""
-
-    label: Annotated[str, doc("label of the cell")]
-    sentence: Annotated[str, doc("the advice in one sentence")]
-    throughput: Annotated[float, doc("units per second: the reference's times the proved speed-up")]
-    speedup: Annotated[
-        float | None, doc("over eager float32 at the same batch size; null for the reference itself")
-    ]
-    compile_s: float | None
-    break_even_steps: Annotated[
-        int | None, doc("steps after which compilation is repaid; null where nothing compiled")
-    ]
-    extra_bytes: Annotated[int | None, doc("peak memory beyond that of the reference")]
 
 
 def recommend(cells: Sequence[Cell]) -> Recommendation | None:

@@ -12,9 +12,9 @@ from pyrometer.evidence.busiest import busiest_line
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.of_trace import parts_of_trace
 from pyrometer.evidence.options import ObserveOptions
-from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.peak_cache import cached_peaks
 from pyrometer.hardware.peaks import Peaks
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Seconds
 from pyrometer.trace.capture.record import CaptureOptions
 from pyrometer.trace.capture.workload import record_trace

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from pyrometer.document import Document
 from pyrometer.errors import InputError
 from pyrometer.guard.gate import Kind
 from pyrometer.record import Record, doc
@@ -28,8 +29,8 @@ class PastFigure(Record, frozen=True, kw_only=True):
     num_samples: int | None = None
 
 
-class PastPoint(Record, frozen=True, kw_only=True):
-    """Everything that one file holds."""
+class PastPoint(Document, frozen=True, kw_only=True):
+    """Everything that one file holds; kept by `pyrometer guard record --from`."""
 
     tool: Annotated[str, doc("with its version, where the file tells")]
     commit: Annotated[str | None, doc("null where the tool knew none")] = None
@@ -40,6 +41,11 @@ class PastPoint(Record, frozen=True, kw_only=True):
     ] = {}
     figures: list[PastFigure]
     notes: Annotated[list[str], doc("benchmarks that failed, each once")] = []
+
+    @property
+    def target(self) -> str:
+        """The commit, or where none is known the tool."""
+        return self.commit or self.tool
 
 
 def decoded(raw: bytes | str, kind: type[F], tool: str) -> F:

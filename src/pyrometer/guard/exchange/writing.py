@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from pyrometer.bench.measurement import Measurement
+from pyrometer.bench.autocorrelation import Floats
 from pyrometer.guard.gate import Gate
-from pyrometer.quantity import Seconds
 from pyrometer.version import __version__
 
 NS = 1e9
@@ -43,50 +42,48 @@ def to_bencher_metrics(gates: Iterable[Gate]) -> dict[str, dict[str, dict[str, f
     return metrics
 
 
-def to_codspeed(measured: Mapping[str, Measurement], *, pid: int = 0) -> dict[str, Any]:
-    """Measurements as CodSpeed's instrument for wall time writes them; times are of one step.
+def to_codspeed(gates: Iterable[Gate]) -> dict[str, Any]:
+    """The head's times as CodSpeed's instrument for wall time writes them; a round is the median of one fresh process.
 
     Args:
-        measured: by the name of the benchmark: file, function and parameters.
-        pid: of the process that measured.
+        gates: what a guard decided; CodSpeed knows no other metric than time.
     """
     return {
-        "creator": {"name": "pyrometer", "version": __version__, "pid": pid},
+        "creator": {"name": "pyrometer", "version": __version__, "pid": 0},
         "python": {"sysconfig": {}, "dependencies": {}},
         "instrument": {
             "type": "walltime",
             "clock_info": {"implementation": "", "monotonic": True, "adjustable": False, "resolution": 1e-9},
         },
-        "benchmarks": [_benchmark(uri, one) for uri, one in measured.items()],
+        "benchmarks": [
+            _benchmark(gate.benchmark, np.asarray(gate.heads or [gate.head]) * NS)
+            for gate in gates
+            if gate.metric == "median_s" and gate.head is not None
+        ],
     }
 
 
-def _benchmark(uri: str, one: Measurement) -> dict[str, Any]:
-    samples = np.asarray(one.samples_s or [one.median_s])
-    q1, q3 = (float(end) for end in np.quantile(samples, [0.25, 0.75]))
+def _benchmark(uri: str, rounds_ns: Floats) -> dict[str, Any]:
+    q1, middle, q3 = (float(end) for end in np.quantile(rounds_ns, [0.25, 0.5, 0.75]))
     reach = IQR_OUTLIER * (q3 - q1)
-    off = np.abs(samples - one.mean_s)
+    mean, stdev = float(rounds_ns.mean()), float(rounds_ns.std(ddof=1)) if len(rounds_ns) > 1 else 0.0
     return {
         "name": uri.rpartition("::")[2],
         "uri": uri,
-        "config": {"warmup_time_ns": _ns(sum(one.warmup_s)), "min_round_time_ns": 0, "max_time_ns": _ns(one.elapsed_s), "max_rounds": None},
+        "config": {"warmup_time_ns": 0, "min_round_time_ns": 0, "max_time_ns": 0, "max_rounds": None},
         "stats": {
-            "min_ns": one.min_s * NS,
-            "max_ns": one.max_s * NS,
-            "mean_ns": one.mean_s * NS,
-            "stdev_ns": one.stdev_s * NS,
-            "q1_ns": q1 * NS,
-            "median_ns": one.median_s * NS,
-            "q3_ns": q3 * NS,
-            "rounds": one.num_samples,
-            "total_time": one.mean_s * one.num_samples * one.steps_per_sample,
-            "iqr_outlier_rounds": int(((samples < q1 - reach) | (samples > q3 + reach)).sum()),
-            "stdev_outlier_rounds": int((off > STDEV_OUTLIER * one.stdev_s).sum()) if one.stdev_s else 0,
-            "iter_per_round": one.steps_per_sample,
-            "warmup_iters": one.warmup_steps,
+            "min_ns": float(rounds_ns.min()),
+            "max_ns": float(rounds_ns.max()),
+            "mean_ns": mean,
+            "stdev_ns": stdev,
+            "q1_ns": q1,
+            "median_ns": middle,
+            "q3_ns": q3,
+            "rounds": len(rounds_ns),
+            "total_time": float(rounds_ns.sum()) / NS,
+            "iqr_outlier_rounds": int(((rounds_ns < q1 - reach) | (rounds_ns > q3 + reach)).sum()),
+            "stdev_outlier_rounds": int((np.abs(rounds_ns - mean) > STDEV_OUTLIER * stdev).sum()),
+            "iter_per_round": 1,
+            "warmup_iters": 0,
         },
     }  # fmt: skip
-
-
-def _ns(duration_s: Seconds) -> int:
-    return round(duration_s * NS)

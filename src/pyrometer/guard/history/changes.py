@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from pyrometer.guard.history.series import CONFIDENCE, Point, Series
-from pyrometer.quantity import Ratio
-from pyrometer.record import Record, doc
+from pyrometer.guard.history.record import ChangePoint, Point, Series
+from pyrometer.guard.history.series import CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -34,23 +32,6 @@ class Sense:
 
 
 PLAIN = Sense()
-
-
-class ChangePoint(Record, frozen=True, kw_only=True):
-    """A stretch of commits over which a metric changed."""
-
-    benchmark: str
-    metric: str
-    is_worse: bool
-    base_sha: Annotated[str, doc("the last commit before it")]
-    head_sha: Annotated[
-        str, doc("the last commit of it; any commit after base_sha up to it may be the cause")
-    ]
-    num_links: Annotated[int, doc("recorded commits in it: 1 is a jump, many are a creeping change")]
-    ratio: Annotated[Ratio, doc("over the whole stretch, head over base")]
-    ci_low: Ratio
-    ci_high: Ratio
-    is_exact: Annotated[bool, doc("a counter, which needs no proof")] = False
 
 
 def find_changes(series: Series, sense: Sense = PLAIN) -> list[ChangePoint]:

@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
 
 import msgspec
 
 from pyrometer.guard.history.changes import PLAIN, Sense, find_changes
-from pyrometer.guard.history.proofs import Change, ProofRequest, requests, with_proofs
-from pyrometer.guard.history.series import CONFIDENCE, Recorded, Series, all_series, chain
-from pyrometer.record import Record, doc
+from pyrometer.guard.history.proofs import requests, with_proofs
+from pyrometer.guard.history.record import History, SelfChecks
+from pyrometer.guard.history.series import CONFIDENCE, Recorded, all_series, chain
 
 GATED = frozenset({"median_s", "allocated_bytes"})
 """Of measured metrics those in which change points are looked for; tails and first calls vary too much from job to job."""
-
-
-class SelfChecks(Record, frozen=True, kw_only=True):
-    """How often base against base alarmed, over all stored jobs."""
-
-    num_jobs: int
-    num_alarms: int
-    rate: Annotated[float | None, doc("alarms per job; null without jobs")]
-    ci_low: Annotated[float, doc("Clopper and Pearson's interval")]
-    ci_high: float
-
-
-class History(Record, frozen=True, kw_only=True):
-    """What is known of a suite from commit to commit."""
-
-    num_commits: Annotated[int, doc("recorded, in one chain that ends at the newest")]
-    first_sha: Annotated[str | None, doc("the commit that ratios are over; null without records")]
-    last_sha: str | None
-    series: list[Series]
-    changes: Annotated[list[Change], doc("the oldest first")]
-    to_prove: Annotated[list[ProofRequest], doc("jobs that would prove what is open, the newest first")]
-    self_checks: SelfChecks
-    num_outside: Annotated[int, doc("recorded jobs that the chain does not reach")] = 0
-    num_untrusted: Annotated[int, doc("recorded jobs that alarmed at nothing, and so count for nothing")] = 0
-
-    @property
-    def standing(self) -> list[Change]:
-        """Proved regressions that nobody has accepted."""
-        return [change for change in self.changes if change.stands]
 
 
 def history_of(

@@ -6,52 +6,13 @@ The jobs in which a change point was found cannot prove it: it was chosen becaus
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Literal
 
 from pyrometer.guard.gate import Gate
-from pyrometer.guard.history.changes import ChangePoint
+from pyrometer.guard.history.record import Change, ChangePoint, ProofRequest, State
 from pyrometer.guard.history.series import Recorded
-from pyrometer.quantity import Ratio
-from pyrometer.record import Record, doc
 
 MOST_PROOFS = 2
 """Jobs of one change: what the second leaves undecided stays so, since trying on would prove anything in the end."""
-
-State = Literal["to prove", "proved", "refuted", "undecided"]
-
-
-class Change(Record, frozen=True, kw_only=True):
-    """A change point, and what is known of it."""
-
-    point: ChangePoint
-    state: Annotated[State, doc("proved and refuted by a job of its two ends; counters count as they are")]
-    proof_run: Annotated[str | None, doc("run of the job that says so")] = None
-    proof_ratio: Ratio | None = None
-    proof_ci_low: Ratio | None = None
-    proof_ci_high: Ratio | None = None
-    commits: Annotated[
-        list[str],
-        doc("after base_sha up to head_sha, the oldest first; empty where the repository is not at hand"),
-    ] = []
-    accepted: Annotated[str | None, doc("why it is accepted; null where it is not")] = None
-
-    @property
-    def named(self) -> str | None:
-        """The commit that did it: where it is proved and the stretch holds one commit only."""
-        return self.commits[0] if self.state == "proved" and len(self.commits) == 1 else None
-
-    @property
-    def stands(self) -> bool:
-        """Whether it is a proved regression that nobody has accepted."""
-        return self.state == "proved" and self.point.is_worse and self.accepted is None
-
-
-class ProofRequest(Record, frozen=True, kw_only=True):
-    """One job to run: all change points of the same two ends."""
-
-    base_sha: str
-    head_sha: str
-    benchmarks: list[str]
 
 
 def with_proofs(

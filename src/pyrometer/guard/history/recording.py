@@ -10,11 +10,11 @@ from typing import TypeAlias
 from pyrometer.errors import InputError
 from pyrometer.guard.check import GuardOptions, guard_check
 from pyrometer.guard.gate import GuardReport
-from pyrometer.guard.history.proofs import ProofRequest
+from pyrometer.guard.history.record import ProofRequest
 from pyrometer.guard.history.series import Recorded
 from pyrometer.guard.history.stored import read_jobs, require_same_conditions
 from pyrometer.guard.revisions import git, head_revision, repository
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.store.store import Store
 
 Run: TypeAlias = Callable[[Path, GuardOptions], GuardReport]

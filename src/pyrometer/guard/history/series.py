@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pyrometer.guard.gate import Gate, GuardReport, Kind
-from pyrometer.quantity import Ratio
-from pyrometer.record import Record, doc
+from pyrometer.guard.gate import Gate, GuardReport
+from pyrometer.guard.history.record import Point, Series
 
 CONFIDENCE = 0.99
-MORE_IS_BETTER = frozenset({"throughput", "cosine"})
 _PRIOR_PAIRS = 8
 """Of all jobs of a series beside the few of one: its own five pairs say little of how much they vary."""
 
@@ -35,42 +33,6 @@ class Recorded(NamedTuple):
         assert self.report.base is not None, "a recorded job has two commits"
         assert self.report.head is not None, "a recorded job has two commits"
         return self.report.base.sha, self.report.head.sha
-
-
-class Point(Record, frozen=True, kw_only=True):
-    """One commit in a series."""
-
-    run_id: str
-    created: str
-    base_sha: Annotated[str, doc("the commit recorded before")]
-    head_sha: str
-    log_ratio: Annotated[float, doc("ln of this commit's figure over that of the commit before")]
-    stderr: Annotated[float, doc("of log_ratio, over pairs of processes; 0 for what is counted exactly")]
-    chained: Annotated[Ratio, doc("over the first commit of the series")]
-    ci_low: Annotated[Ratio, doc("errors of all links together")]
-    ci_high: Ratio
-    shown: Annotated[
-        float | None, doc("the figure itself, taken at its own moment: for display, never compared")
-    ] = None
-
-
-class Series(Record, frozen=True, kw_only=True):
-    """One metric of one benchmark, the oldest commit first."""
-
-    benchmark: str
-    metric: str
-    kind: Kind
-    points: list[Point]
-
-    @property
-    def more_is_better(self) -> bool:
-        """As of throughput."""
-        return self.metric in MORE_IS_BETTER
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether every difference counts."""
-        return all(point.stderr == 0 for point in self.points)
 
 
 def chain(jobs: Sequence[Recorded]) -> list[Recorded]:

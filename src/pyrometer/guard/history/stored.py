@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pyrometer.errors import IncomparableError, InputError, StoreError
+from pyrometer.guard.exchange.past import PastPoint
 from pyrometer.guard.gate import GuardReport
-from pyrometer.guard.history.history import History, history_of
+from pyrometer.guard.history.history import history_of
+from pyrometer.guard.history.record import History
 from pyrometer.guard.history.series import Recorded, chain
 from pyrometer.guard.revisions import GitError, git
-from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.fingerprint import Value, must_match
+from pyrometer.hardware.record import Environment
 from pyrometer.record import Record, doc, from_dict
 from pyrometer.store.marks import with_accepted
 from pyrometer.store.run import Run
@@ -21,6 +24,7 @@ from pyrometer.store.store import Store
 CHECK = "guard"
 RECORD = "guard-record"
 PROOF = "guard-proof"
+PAST = "guard-past"
 FEWEST_DIGITS = 4
 """Of a commit that is named by its beginning."""
 
@@ -70,6 +74,19 @@ def _loaded(store: Store, kind: str) -> Iterable[Run]:
             continue
         if report.base is not None and report.head is not None:
             yield run
+
+
+def read_past_points(store: Store) -> list[PastPoint]:
+    """What other tools measured, the oldest first; damaged runs are passed over.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    points: list[PastPoint] = []
+    for summary in store.runs(kind=PAST):
+        with contextlib.suppress(InputError, StoreError):
+            points.append(from_dict(PastPoint, store.load(summary.id).document))
+    return sorted(points, key=lambda point: point.taken_at or "")
 
 
 def _recorded(run: Run) -> Recorded:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
 from pyrometer.guard.pytest.result import ContractResult
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.record import Record, doc
 
 

@@ -15,7 +15,8 @@ from pyrometer.bench.comparison.verdict import sentence
 from pyrometer.files import replacing
 from pyrometer.guard.pytest.fixture import PyrometerFixture
 from pyrometer.guard.pytest.record import SentItem, SuiteItem, SuiteReport
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import counted, format_seconds
 from pyrometer.record import from_json, to_json
 from pyrometer.redaction import redacted

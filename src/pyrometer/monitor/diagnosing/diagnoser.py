@@ -18,7 +18,8 @@ import msgspec
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.of_trace import evidence_of_trace
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
+from pyrometer.hardware.record import Environment
 from pyrometer.monitor.detecting.listener import Notice
 from pyrometer.monitor.diagnosing.collecting import (
     memory_snapshot,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.bench.matrix.cell import settings_label
-from pyrometer.bench.stability import Soak
+from pyrometer.bench.record import ColdStarts, Soak
 from pyrometer.quantity import counted, format_rate, format_seconds
 from pyrometer.report.answer import trust
 from pyrometer.report.answer.measured import named, of_step, tail
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
-from pyrometer.report.documents import BenchDocument, MatrixDocument
+from pyrometer.report.documents import BenchDocument
 from pyrometer.report.facts import cold as cold_facts
 from pyrometer.report.facts import matrix as matrix_facts
 from pyrometer.report.facts import soak as soak_facts
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.verdict import METRIC_NAMES
+from pyrometer.report.target_documents import MatrixDocument
 
 MOST_CELLS = 8
 """Configurations of a matrix that have a row."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyrometer.report.answer.short import Fix, Part, ShortAnswer, Whole
-from pyrometer.report.documents import RolloutDocument
 from pyrometer.report.facts import rollout as of_rollout
+from pyrometer.report.history_documents import RolloutDocument
 
 
 def of_document(document: RolloutDocument) -> ShortAnswer:

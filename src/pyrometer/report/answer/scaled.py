@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyrometer.quantity import format_seconds
 from pyrometer.report.answer.measured import named
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
-from pyrometer.report.documents import ScaleDocument
 from pyrometer.report.facts import scaling as of_scaling
 from pyrometer.report.facts.layout import percent
+from pyrometer.report.target_documents import ScaleDocument
 
 
 def of_document(document: ScaleDocument) -> ShortAnswer:

@@ -13,8 +13,8 @@ from pyrometer.report.facts import step as of_step
 from pyrometer.report.facts import trace_job
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import PART_NAMES
-from pyrometer.trace.analysis.bounds import Bound
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.gains import Bound
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.trace.reporting.totals import OpTotal
 
 MOST_OPERATORS = 3

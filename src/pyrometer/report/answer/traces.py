@@ -17,7 +17,7 @@ from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_diff import signed
 from pyrometer.report.facts.trace_words import PART_NAMES, ns, short
 from pyrometer.trace.difference.record import TraceDiff
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 
 MOST_CHANGES = 5
 MOST_PLACES = 3

@@ -12,8 +12,8 @@ from pyrometer.quantity import format_seconds
 from pyrometer.report.answer import trust
 from pyrometer.report.answer.measured import named
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts import tuning as facts
+from pyrometer.report.target_documents import TuneDocument
 from pyrometer.tuning.outcome import Goal, LeverOutcome
 
 ENOUGH = 5

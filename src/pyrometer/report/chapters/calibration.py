@@ -10,8 +10,8 @@ from pyrometer.report.chapters.chapter import (
     Told,
 )
 from pyrometer.report.chapters.surroundings import machine, provenance
-from pyrometer.report.documents import CalibrationDocument
 from pyrometer.report.facts import calibration as of_calibration
+from pyrometer.report.target_documents import CalibrationDocument
 
 
 def tell(document: CalibrationDocument) -> Told:

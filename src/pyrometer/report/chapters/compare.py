@@ -12,10 +12,10 @@ from pyrometer.report.chapters.chapter import (
     Told,
 )
 from pyrometer.report.chapters.surroundings import machine, provenance
-from pyrometer.report.documents import CompareDocument
 from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts import recipes as of_recipes
 from pyrometer.report.facts.layout import Section
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.tuning.recipe.comparing import RecipeComparison
 
 SAME_CODE = (

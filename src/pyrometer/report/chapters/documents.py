@@ -19,6 +19,7 @@ TELLERS: Mapping[str, str] = MappingProxyType({
     "compare": "compare:tell",
     "compile": "compile:tell",
     "guard": "guard:tell",
+    "guard-past": "guard_history:tell_past",
     "guard-proof": "guard:tell",
     "guard-record": "guard:tell",
     "guard-history": "guard_history:tell",

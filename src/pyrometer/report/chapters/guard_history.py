@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pyrometer.guard.exchange.past import PastPoint
 from pyrometer.guard.history.history import GATED
-from pyrometer.guard.history.proofs import Change
-from pyrometer.guard.history.series import Series
+from pyrometer.guard.history.record import Change, Series
+from pyrometer.quantity import counted
 from pyrometer.report.chapters.chapter import Answer, Block, Chapter, Chart, Code, Facts, Rows, Text, Told
 from pyrometer.report.chapters.surroundings import machine, provenance
 from pyrometer.report.charts.trend import Trend
-from pyrometer.report.documents import GuardHistoryDocument
 from pyrometer.report.facts import guard_history as facts
 from pyrometer.report.facts.layout import Fact
+from pyrometer.report.history_documents import GuardHistoryDocument
 
 MOST_DRAWN = 12
 PROVE = "pyrometer guard history --prove"
@@ -29,6 +30,11 @@ TRENDS_WOULD = (
 )
 CHECKS_HOW = "Every job also runs its base against itself. How often that alarms is how often the guard is wrong on these machines."
 
+PAST_HOW = (
+    "Figures of another tool, each taken at its own moment, perhaps on other machines: they show where a benchmark was, and nothing is "
+    "compared with them."
+)
+
 
 def tell(document: GuardHistoryDocument) -> Told:
     """What changed and what proves it, where every metric stands, and how far the guard can be trusted."""
@@ -41,9 +47,28 @@ def tell(document: GuardHistoryDocument) -> Told:
     )
     chapters = [*_changes(document), *_proofs(document), *_trends(document)]
     chapters.append(Chapter("checks", "False alarms", [Facts(facts.check_facts(history))], how=CHECKS_HOW))
+    chapters += _past(document.past)
     chapters += machine(document.environment)
     own = [Fact("newest commit", document.target)]
     return Told(answer, chapters + provenance(document, document.environment, own))
+
+
+def tell_past(point: PastPoint) -> Told:
+    """What another tool measured at one commit."""
+    known = [
+        Fact("commit", point.commit or "–"),
+        *(Fact(name, value) for name, value in point.machine.items()),
+    ]
+    answer = Answer(
+        f"{point.tool}: {counted(len(point.figures), 'figure')}", point.taken_at or "", cautions=point.notes
+    )
+    return Told(answer, [*_past([point]), *provenance(point, None, known)])
+
+
+def _past(points: list[PastPoint]) -> list[Chapter]:
+    if not points:
+        return []
+    return [Chapter("past", "What other tools measured", [Rows(facts.past_table(points))], how=PAST_HOW)]
 
 
 def _changes(document: GuardHistoryDocument) -> list[Chapter]:

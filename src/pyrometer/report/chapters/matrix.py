@@ -11,8 +11,8 @@ from pyrometer.report.chapters.chapter import (
     Told,
 )
 from pyrometer.report.chapters.surroundings import machine, provenance
-from pyrometer.report.documents import MatrixDocument
 from pyrometer.report.facts import matrix as of_matrix
+from pyrometer.report.target_documents import MatrixDocument
 
 
 def tell(document: MatrixDocument) -> Told:

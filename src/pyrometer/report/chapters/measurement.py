@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
-from pyrometer.bench.stability import Soak
+from pyrometer.bench.record import ColdStarts, Soak
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.quantity import format_seconds
 from pyrometer.report.chapters.chapter import (

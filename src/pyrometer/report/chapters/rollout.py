@@ -7,9 +7,9 @@ from typing import Literal
 from pyrometer.report.chapters.chapter import Alerts, Answer, Block, Chapter, Chart, Figures, Rows, Text, Told
 from pyrometer.report.chapters.surroundings import provenance
 from pyrometer.report.charts.course import Course
-from pyrometer.report.documents import RolloutDocument
 from pyrometer.report.facts import rollout as of_rollout
 from pyrometer.report.facts.layout import Fact
+from pyrometer.report.history_documents import RolloutDocument
 
 Tone = Literal["slower", "faster", "undecided"]
 

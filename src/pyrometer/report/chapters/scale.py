@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyrometer.report.chapters.chapter import Answer, Block, Chapter, Chart, Facts, Rows, Text, Told
 from pyrometer.report.chapters.surroundings import machine, provenance
-from pyrometer.report.documents import ScaleDocument
 from pyrometer.report.facts import scaling as of_scaling
+from pyrometer.report.target_documents import ScaleDocument
 
 HOW = (
     "Work per rank stays the same, so that efficiency is the step of one rank over that of many. A step is computing, what communication does "

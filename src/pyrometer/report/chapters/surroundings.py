@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.report.chapters.chapter import Block, Chapter, Facts, Machine, Rows, Text
 from pyrometer.report.documents import Document
 from pyrometer.report.facts import surroundings

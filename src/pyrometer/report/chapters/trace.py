@@ -27,7 +27,7 @@ from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import trace_job, trace_words
 from pyrometer.report.facts.layout import Section
 from pyrometer.trace.capture.record import Capture
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 
 _SLUGS = {
     "overview timeline": "breakdown",

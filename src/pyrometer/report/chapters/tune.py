@@ -16,9 +16,9 @@ from pyrometer.report.chapters.chapter import (
     Told,
 )
 from pyrometer.report.chapters.surroundings import machine, provenance
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts import tuning_course as course
+from pyrometer.report.target_documents import TuneDocument
 
 LADDER_HOW = (
     "Each rung adds one lever to those above it; its time is the baseline's times the ratios so far, with their intervals. "
@@ -73,7 +73,7 @@ def _recipe(document: TuneDocument) -> list[Chapter]:
     blocks: list[Block] = [Code(code)]
     if document.recipe.path is not None:
         said = "The recipe's file applies the same, with its proof:"
-        blocks += [Text(said), Code(facts.apply_command(document.recipe.path))]
+        blocks += [Text(said), Code(facts.apply_command(document.recipe, document.target))]
     return [Chapter("recipe", "Lines to paste", blocks)]
 
 

@@ -9,8 +9,7 @@ from markupsafe import Markup
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.report.charts.scale import Scale, per_cent
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, tag, x_axis
-from pyrometer.trace.jobs.lateness import LagMap
-from pyrometer.trace.jobs.pipeline import Pipeline
+from pyrometer.trace.jobs.job import LagMap, Pipeline
 
 CELL_HEIGHT = 14.0
 FAINTEST = 0.03

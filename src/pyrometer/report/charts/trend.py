@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from pyrometer.guard.history.proofs import Change
-from pyrometer.guard.history.series import Series
+from pyrometer.guard.history.record import Change, Series
 from pyrometer.report.charts.plane import Plane, Ranged
 from pyrometer.report.charts.scale import fit
 from pyrometer.report.charts.svg import shape

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from pyrometer.bench.stability import Window
+from pyrometer.bench.record import Window
 from pyrometer.quantity import format_seconds
 from pyrometer.report.charts.plane import Plane
 from pyrometer.report.charts.scale import SECONDS, Scale, fit

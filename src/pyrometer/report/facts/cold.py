@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.bench.cold import ColdStarts, StageTime
+from pyrometer.bench.record import ColdStarts, StageTime
 from pyrometer.quantity import counted, format_interval, format_seconds, time_unit
 from pyrometer.report.facts.layout import Table, percent
 

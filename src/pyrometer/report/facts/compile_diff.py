@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.compiler.difference import CompileDiff
+from pyrometer.compiler.report import CompileDiff
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report.facts.compile_breaks import break_place
 from pyrometer.report.facts.layout import Fact, Section, Table

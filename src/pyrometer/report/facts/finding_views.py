@@ -11,7 +11,6 @@ from pyrometer.report.facts import findings as of_findings
 from pyrometer.report.facts.finding_levers import tune_command
 from pyrometer.report.facts.findings import Card
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import find_rule
 
 SHOWN_ON: tuple[tuple[str, str], ...] = (
     ("/trace/breakdown_ns", "timeline"),
@@ -89,8 +88,13 @@ class FindingView(NamedTuple):
     anchor: str  # such as PYR301-data-waits
     proof: str
     shown: list[Shown]
-    explanation: Explanation | None  # with the first finding of its rule only
+    is_first: bool  # of its rule
     tune: str = ""  # the command that tries its lever, where the target can be tuned
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """What its rule says of itself, with the first of its findings only; the whole family is imported for it."""
+        return explanation(self.card.finding.code) if self.is_first else None
 
 
 def views(findings: Sequence[Finding], target: str = "") -> list[FindingView]:
@@ -100,14 +104,14 @@ def views(findings: Sequence[Finding], target: str = "") -> list[FindingView]:
     for card in of_findings.cards(findings):
         finding = card.finding
         told[finding.code] = told.get(finding.code, 0) + 1
-        again = told[finding.code] > 1
+        is_first = told[finding.code] == 1
         found.append(
             FindingView(
                 card=card,
-                anchor=f"{finding.code}-{finding.name}" + (f"-{told[finding.code]}" if again else ""),
+                anchor=f"{finding.code}-{finding.name}" + ("" if is_first else f"-{told[finding.code]}"),
                 proof=proof_text(finding),
                 shown=shown_in(finding.links),
-                explanation=None if again else explanation(finding.code),
+                is_first=is_first,
                 tune=tune_command(target, finding),
             )
         )
@@ -154,6 +158,8 @@ def _href(place: str) -> str:
 
 def explanation(code: str) -> Explanation | None:
     """What the rule with this code says of itself; nothing where it is not known here, as when a plug-in is missing."""
+    from pyrometer.rules.registry import find_rule
+
     try:
         rule = find_rule(code)
     except UsageError:

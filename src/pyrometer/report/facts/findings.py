@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pyrometer.advice import FIX_WORDS
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
-from pyrometer.rules.catalogue import FIX_WORDS
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.trace.naming.shapes import shape_words

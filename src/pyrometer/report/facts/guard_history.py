@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pyrometer.guard.history.history import History
-from pyrometer.guard.history.proofs import Change
-from pyrometer.guard.history.series import Series
+from pyrometer.guard.exchange.past import PastPoint
+from pyrometer.guard.history.record import Change, History, Series
 from pyrometer.quantity import Ratio, counted, format_bytes, format_seconds
-from pyrometer.report.documents import GuardHistoryDocument
 from pyrometer.report.facts.layout import Fact, Table, percent
+from pyrometer.report.history_documents import GuardHistoryDocument
 
 DIGITS = 9
 """Of a commit."""
@@ -19,13 +18,13 @@ def headline(history: History) -> str:
         return f"{counted(len(history.standing), 'regression')} proved and not accepted"
     if history.to_prove:
         return f"{counted(len(history.to_prove), 'change')} to prove"
-    return "nothing got worse"
+    return "nothing got worse" if history.num_commits else "no commit is recorded yet"
 
 
 def subtitle(history: History) -> str:
     """Over which commits."""
     said = f"{counted(history.num_commits, 'recorded commit')}"
-    return f"{said} · since {(history.first_sha or '')[:DIGITS]}"
+    return f"{said} · since {history.first_sha[:DIGITS]}" if history.first_sha else said
 
 
 def cautions(document: GuardHistoryDocument) -> list[str]:
@@ -93,6 +92,24 @@ def _trend(series: Series) -> tuple[str, ...]:
     since = _percent(last.chained, last.ci_low, last.ci_high)
     shown = "–" if last.shown is None else figure(series.metric, last.shown)
     return series.benchmark, series.metric, f"{len(series.points):,}", since, shown
+
+
+def past_table(points: list[PastPoint]) -> Table:
+    """Of each benchmark of another tool on one machine the first figure and the last."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for point in points:
+        tool, machine = (
+            point.tool.partition(" ")[0],
+            point.machine.get("machine") or point.machine.get("node", "–"),
+        )
+        for one in point.figures:
+            found.setdefault((one.benchmark, one.metric, tool, machine), []).append(one.value)
+    rows = [
+        (*key, f"{len(values):,}", figure(key[1], values[0]), figure(key[1], values[-1]))
+        for key, values in found.items()
+    ]
+    columns = ("benchmark", "metric", "tool", "machine", "commits", "first figure", "last figure")
+    return Table(columns, rows, frozenset({1, 2, 3}))
 
 
 def figure(metric: str, value: float) -> str:

@@ -7,7 +7,7 @@ from pyrometer.quantity import counted, format_bytes, format_seconds
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.surroundings import exit_words
 from pyrometer.text import listed
-from pyrometer.workload.ranks.stalls import Stall, Waiting
+from pyrometer.workload.ranks.record import Stall, Waiting
 
 
 def sections(launch: LaunchOutcome) -> list[Section]:

@@ -7,7 +7,7 @@ from pyrometer.evidence.data_share import measured_share, watched_share
 from pyrometer.loading.report import LoaderReport, StageTime, Where
 from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent, told
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 
 RUNS_IN: dict[Where, str] = {
     "main": "training process",

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.axes import AXES
 from pyrometer.bench.matrix.cell import Cell, settings_label
-from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.matrix.recommendation import error_figure
+from pyrometer.bench.matrix.record import Matrix
 from pyrometer.quantity import (
     counted,
     format_bytes,

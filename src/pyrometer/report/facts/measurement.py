@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.bench.quality import Caveat, CaveatCode, caveat
-from pyrometer.hardware.conditions import Conditions
+from pyrometer.hardware.record import Conditions
 from pyrometer.quantity import (
     counted,
     format_bytes,

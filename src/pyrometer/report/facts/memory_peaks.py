@@ -11,7 +11,7 @@ from pyrometer.quantity import Bytes, counted, format_bytes, significant
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.facts.measurement import measured_name
-from pyrometer.trace.analysis.memory import Memory
+from pyrometer.trace.records.memory import Memory
 
 TENSORS = "tensors and scratch"
 """What `MemoryProfile.peak_bytes` is of: the headline of memory."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from pyrometer.quantity import format_seconds
-from pyrometer.report.documents import RolloutDocument
 from pyrometer.report.facts.layout import Fact, Table
+from pyrometer.report.history_documents import RolloutDocument
 from pyrometer.rollout.judging.judgement import MetricTest
 from pyrometer.rollout.state import Decision
 

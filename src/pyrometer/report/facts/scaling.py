@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyrometer.quantity import format_bytes, format_interval, format_rate, format_seconds, time_unit
-from pyrometer.report.documents import ScaleDocument
 from pyrometer.report.facts.layout import Fact, Table, percent
+from pyrometer.report.target_documents import ScaleDocument
 from pyrometer.scaling.record import Binding, ScaleCheck, ScalePrediction
 
 BINDING: dict[Binding, str] = {

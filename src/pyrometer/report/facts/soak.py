@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyrometer.bench.stability import Drift, Soak
+from pyrometer.bench.record import Drift, Soak
 from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
 from pyrometer.report.facts.layout import Table, percent
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.hardware.environment import Environment
-from pyrometer.hardware.gpu import Gpu
+from pyrometer.hardware.record import Environment, Gpu
 from pyrometer.quantity import counted, format_bytes, format_seconds
 from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import Fact, Table, percent

@@ -24,9 +24,9 @@ from pyrometer.report.facts.trace_words import (
     typical_ns,
     widest_parts,
 )
-from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.capture.record import Capture
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.gains import Recoverable
+from pyrometer.trace.records.rank import RankReport
 
 T = TypeVar("T")
 

@@ -18,9 +18,9 @@ from pyrometer.report.facts.trace_words import (
     place,
     short,
 )
-from pyrometer.trace.analysis.hardware_counters import FLOP_OF
 from pyrometer.trace.naming.shapes import shape_words
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.records.rates import FLOP_OF
 
 
 def _idle(report: RankReport) -> Section | None:

@@ -9,7 +9,7 @@ from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_diff, trace_job, trace_words
 from pyrometer.report.facts.layout import Section
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 
 
 class Part(NamedTuple):

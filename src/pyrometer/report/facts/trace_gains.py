@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.quantity import format_ratio, format_seconds
-from pyrometer.trace.analysis.what_if import Change, WhatIf
+from pyrometer.trace.records.gains import Change, WhatIf
 
 
 def headline(what_if: WhatIf) -> str:

@@ -11,8 +11,8 @@ from pyrometer.quantity import format_seconds, significant
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import percent
 from pyrometer.text import shortened
-from pyrometer.trace.analysis.breakdown import Parts
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.breakdown import Parts
+from pyrometer.trace.records.rank import RankReport
 
 MOST_LISTED = 10
 """Rows of a table on the page; the document holds more."""

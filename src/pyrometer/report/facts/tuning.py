@@ -10,9 +10,9 @@ from pyrometer.quantity import (
     format_seconds,
     significant,
 )
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts.layout import Fact, Table
-from pyrometer.tuning.outcome import Goal, LeverOutcome
+from pyrometer.report.target_documents import TuneDocument
+from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary
 from pyrometer.tuning.trials.gate import Numerics
 
 ORDER = (
@@ -82,13 +82,17 @@ def _numerics_note(numerics: Numerics) -> str:
     return f"{counted(len(numerics.counted), 'case')}{cosine}"
 
 
-def apply_command(path: str) -> str:
-    """How the recipe is applied in Python.
+def apply_command(recipe: RecipeSummary, target: str) -> str:
+    """How the recipe is applied: in Python, or to a script on its ranks.
 
-    >>> apply_command("a.recipe.toml")
+    >>> apply_command(RecipeSummary(path="a.recipe.toml", levers=[]), "a.py:workload")
     'model = pm.load_recipe("a.recipe.toml").apply(model)'
+    >>> apply_command(RecipeSummary(path="a.recipe.toml", levers=[], num_ranks=2), "a.py")
+    'pyrometer tune a.py --nproc 2 --recipe a.recipe.toml --apply'
     """
-    return f'model = pm.load_recipe("{path}").apply(model)'
+    if recipe.num_ranks is not None:
+        return f"pyrometer tune {target} --nproc {recipe.num_ranks} --recipe {recipe.path} --apply"
+    return f'model = pm.load_recipe("{recipe.path}").apply(model)'
 
 
 def step_change(document: TuneDocument) -> str:

@@ -12,9 +12,9 @@ from pyrometer.report.charts.intervals import IntervalRow, Intervals
 from pyrometer.report.charts.scale import SECONDS, plain
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.charts.trials import Trial
-from pyrometer.report.documents import TuneDocument
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts.layout import Table
+from pyrometer.report.target_documents import TuneDocument
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult
 from pyrometer.tuning.predictions import PredictedLever, predicted_levers

@@ -7,9 +7,7 @@ from urllib.parse import quote
 
 from pyrometer.guard.gate import Gate, GuardReport
 from pyrometer.report.facts import guard as of_guard
-from pyrometer.version import __version__
-
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+from pyrometer.rules.lint.output.sarif import sarif_document
 
 
 def sarif_of(report: GuardReport) -> dict[str, Any]:
@@ -20,27 +18,15 @@ def sarif_of(report: GuardReport) -> dict[str, Any]:
         if (level := _level(gate, trusted=report.trusted))
     ]
     metrics = sorted({gate.metric for gate, _ in told})
-    failures = [
-        {"level": "error", "message": {"text": f"{miss.benchmark}: {miss.reason}"}}
-        for miss in report.missed
-        if miss.failed
-    ]
-    driver = {
-        "name": "Pyrometer guard",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "rules": [
+    return sarif_document(
+        "Pyrometer guard",
+        [
             {"id": metric, "name": metric, "shortDescription": {"text": f"{metric}, head against base"}}
             for metric in metrics
         ],
-    }
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
-        "results": [_result(gate, level, metrics.index(gate.metric)) for gate, level in told],
-    }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+        [_result(gate, level, metrics.index(gate.metric)) for gate, level in told],
+        [f"{miss.benchmark}: {miss.reason}" for miss in report.missed if miss.failed],
+    )
 
 
 def _level(gate: Gate, *, trusted: bool) -> str | None:

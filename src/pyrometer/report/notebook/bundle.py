@@ -14,7 +14,7 @@ from pyrometer.report.answer.lines import screen
 from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import Section, percent
 from pyrometer.report.inline import asset
-from pyrometer.report.kinds import DOCUMENTS
+from pyrometer.report.kinds import is_document
 from pyrometer.report.notebook.fragment import MOST_SECTIONS, Fragment, fragment_of
 from pyrometer.report.notebook.picture import COLOURS, picture
 from pyrometer.report.notebook.saving import save as save  # noqa: PLC0414 - part of the view
@@ -48,7 +48,7 @@ def in_short(record: Record) -> str:
 
 def in_text(record: Record) -> str:
     """The short answer of a document, at most 25 lines of 80 columns; of another record its headline."""
-    if type(record) in DOCUMENTS.values():
+    if is_document(record):
         answer = short_answer(cast("Document", redacted(record)))
         if answer is not None:
             answer = answer._replace(more="save()", full=FULL)

@@ -11,13 +11,12 @@ import msgspec
 from markupsafe import Markup
 
 from pyrometer.bench.calibration import Calibration
-from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.matrix.matrix import Matrix
+from pyrometer.bench.matrix.record import Matrix
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.stability import Soak
+from pyrometer.bench.record import ColdStarts, Soak
 from pyrometer.compiler.report import CompileReport
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.report import SnapshotReport
@@ -50,7 +49,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.lint.output.text import summary_of
 from pyrometer.rules.lint.result import LintResult
 from pyrometer.text import shortened
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
 from pyrometer.trace.reporting.verdict import judge
 from pyrometer.tuning.shapes.record import ShapeStrategies
 

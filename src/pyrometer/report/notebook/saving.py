@@ -31,7 +31,7 @@ def save(record: Record, path: Path) -> Path:
     record = redacted(record)
     if suffix == ".json":
         content = record.to_json() + "\n"
-    elif type(record) in kinds.DOCUMENTS.values():
+    elif kinds.is_document(record):
         content = _of_document(cast("Document", record), suffix, attachments)
     else:
         content = _page(record) if suffix == ".html" else _markdown(fragment_of(record))

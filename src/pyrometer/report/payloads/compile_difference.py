@@ -7,11 +7,10 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Annotated, Literal
 
-from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.fusion.record import FusedGroup
 from pyrometer.compiler.graphs.labels import graph_title, shape_text
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.report import CompileDiff, CompileReport
 from pyrometer.place import place_text
 from pyrometer.record import Record, doc
 from pyrometer.report.facts.compile_breaks import break_place

@@ -8,7 +8,8 @@ from typing import Annotated, NamedTuple
 
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import Attachments
-from pyrometer.report.documents import CompareDocument, Document, TraceDocument
+from pyrometer.report.documents import Document, TraceDocument
+from pyrometer.report.history_documents import CompareDocument
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.trace.view.record import TraceView
 

@@ -15,9 +15,8 @@ from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES, ns
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.operators import reports_of
-from pyrometer.trace.analysis.idle import Idle
-from pyrometer.trace.analysis.synchronisation import SyncPoint
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.records.waiting import Idle, SyncPoint
 from pyrometer.trace.view.table_record import GapColumns
 from pyrometer.trace.view.tables import gap_columns, place_text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -196,7 +196,7 @@ def _course(m: Measurement, samples: Floats) -> Course:
     found = time_blocks(samples)
     return Course(
         axis=axis_view(fit([min(m.samples_s), last_shown(m)], pad=0.08)),
-        index=places[kept].tolist(),
+        index=[places[place] for place in kept],
         samples_s=rounded([m.samples_s[place] for place in kept]),
         outliers=[drawn for drawn, place in enumerate(kept) if not low <= samples[place] <= high],
         num_samples=m.num_samples,
@@ -217,11 +217,11 @@ def _thinned_words(m: Measurement, drawn: int) -> str | None:
     return None
 
 
-def _moved(block: TimeBlock, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> TimeBlock:
+def _moved(block: TimeBlock, places: Sequence[int]) -> TimeBlock:
     """A block in numbers of measured samples instead of kept ones."""
     return TimeBlock(
-        first=int(places[block.first]),
-        end=int(places[block.end - 1]) + 1,
+        first=places[block.first],
+        end=places[block.end - 1] + 1,
         median_s=block.median_s,
         low_s=block.low_s,
         high_s=block.high_s,

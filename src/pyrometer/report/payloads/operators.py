@@ -17,7 +17,8 @@ from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_document import ordered_ranks
 from pyrometer.report.facts.trace_words import ns
 from pyrometer.report.payloads.block import Block, block_of
-from pyrometer.trace.reporting.rank_report import MOST_ROWS, RankReport
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.reporting.rank_report import MOST_ROWS
 from pyrometer.trace.view.table_record import (
     CopyColumns,
     GapColumns,

@@ -11,9 +11,10 @@ from pyrometer.report.charts.scale import Scale
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.measurement import AxisView, axis_view
-from pyrometer.trace.analysis.ceilings import MEMORIES, Ceiling
+from pyrometer.trace.analysis.ceilings import MEMORIES
 from pyrometer.trace.naming.shapes import shape_words
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.records.rates import Ceiling
 from pyrometer.trace.reporting.totals import RoofPoint, arithmetic_of
 
 

@@ -15,11 +15,12 @@ from pyrometer.record import Record, doc
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import Scale
-from pyrometer.report.documents import BenchDocument, Document, MatrixDocument
+from pyrometer.report.documents import BenchDocument, Document
 from pyrometer.report.facts.verdict import METRIC_NAMES, ratio_words
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.measurement import AxisView, axis_view
 from pyrometer.report.payloads.series import rounded
+from pyrometer.report.target_documents import MatrixDocument
 
 
 class RatioRow(Record, frozen=True, kw_only=True):

@@ -57,7 +57,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.advice import FixClass, Gain
 from pyrometer.place import Place
@@ -75,12 +74,8 @@ from pyrometer.rules.compilation.patterns.debug_settings import (
 )
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.edit import delete_statement
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR408", severity="warning", fix_class="semantic")
 

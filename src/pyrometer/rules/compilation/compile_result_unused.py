@@ -43,15 +43,11 @@ Tolerance: from then on the model is compiled, which rounds in another order. Th
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Module, declare
 from pyrometer.source.edit import replace
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR416", severity="warning", fix_class="tolerance")
 

@@ -49,15 +49,11 @@ Exact where the model is the same in each step. A function that closes over a va
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import COMPILE, TRACERS, CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.repeating import is_guarded, is_invariant
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR411", severity="warning", fix_class="semantic")
 

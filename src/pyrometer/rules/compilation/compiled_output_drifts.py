@@ -49,11 +49,10 @@ from pyrometer.quantity import significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Severity
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.inspection.record import ModeResult
-    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR409", severity="error", fix_class="semantic")
 

@@ -47,7 +47,6 @@ left out; padding it keeps its samples, if the loss masks what was added.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_seconds
@@ -56,12 +55,8 @@ from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.rewriting import rewritten, with_keywords
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR407", severity="info", fix_class="semantic", lever="shape_buckets")
 

@@ -45,11 +45,10 @@ from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_ratio
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR414",

@@ -62,17 +62,12 @@ requests, or the first one compiles again.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_seconds, significant
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls, compiled_at
 from pyrometer.rules.compilation.patterns.repeating import is_guarded
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 RULE = declare(
     code="PYR406",

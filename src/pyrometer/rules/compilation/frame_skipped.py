@@ -56,12 +56,11 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, SkippedFrame
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR412", severity="warning", fix_class="semantic")
 

@@ -42,13 +42,12 @@ from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.joining import module_of
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 from pyrometer.source.edit import replace
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR410", severity="info", scope="general", fix_class="exact")
 

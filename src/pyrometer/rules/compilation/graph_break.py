@@ -72,13 +72,11 @@ from pyrometer.rules.compilation.patterns.certain_breaks import certain_breaks
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import one_more_graph
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR401", severity="warning", fix_class="semantic")
 

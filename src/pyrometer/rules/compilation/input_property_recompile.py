@@ -42,15 +42,10 @@ Semantic: another dtype or gradient mode is another computation. Making a tensor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR403", severity="warning", fix_class="semantic")
 

@@ -50,12 +50,11 @@ from pyrometer.compiler.advice.varying import mark_statements, varying_sizes
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import ChangedInput
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR402", severity="warning", fix_class="tolerance", lever="mark_dynamic")
 

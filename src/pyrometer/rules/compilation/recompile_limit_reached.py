@@ -49,12 +49,11 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import LimitReached
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR404",

@@ -45,15 +45,11 @@ Semantic: taken out, what failed in silence raises.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.debug_settings import is_behind_flag
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Module, declare
 from pyrometer.source.edit import delete_statement
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR415", severity="warning", fix_class="semantic")
 

@@ -44,15 +44,10 @@ Up to `batch_size - 1` samples are left out of each epoch; with shuffling they a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls, trains
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Module, declare
 from pyrometer.source.edit import replace
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR311", severity="info", fix_class="semantic")
 

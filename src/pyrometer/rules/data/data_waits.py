@@ -72,13 +72,12 @@ from pyrometer.rules.data.patterns.waiting import (
     waiting_cost,
 )
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
     from pyrometer.loading.report import LoaderReport
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
 
 RULE = declare(
     code="PYR301",

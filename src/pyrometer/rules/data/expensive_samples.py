@@ -40,13 +40,8 @@ Left to a person: values differ by rounding where the order of operations change
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR314", severity="warning", fix_class="semantic")
 

@@ -55,14 +55,10 @@ Left to a person: an open file must not be shared by processes, so that each wor
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import item_getters
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR313", severity="warning", fix_class="semantic")
 

@@ -31,14 +31,9 @@ Nothing in the program changes if the container is given more; fewer batches ahe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.advice import Cost
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR316", severity="warning", fix_class="exact")
 

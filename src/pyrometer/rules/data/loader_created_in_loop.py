@@ -42,14 +42,10 @@ Left to a person: every sample then comes once per epoch, which before was left 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import is_epoch_loop, is_loader, loader_calls
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR312", severity="warning", fix_class="semantic")
 

@@ -34,15 +34,11 @@ Left to a person: the same values as views of one tensor; writing into one of th
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR309",

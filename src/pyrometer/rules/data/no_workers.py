@@ -70,17 +70,11 @@ spawned, and the script needs `if __name__ == "__main__"` there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.data.patterns.datasets import decoding_call
 from pyrometer.rules.data.patterns.loaders import loader_calls, trains
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(code="PYR302", severity="warning", fix_class="semantic", lever="num_workers")
 

@@ -34,15 +34,10 @@ which compiled programs pay for; a few lengths (64, 128, 192) are a middle way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR317",

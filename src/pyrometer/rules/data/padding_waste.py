@@ -43,7 +43,6 @@ Left to a person: outputs at real places are the same only where the model honou
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
@@ -51,11 +50,7 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.data.patterns.loaders import trains
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 RULE = declare(
     code="PYR310",

@@ -51,17 +51,12 @@ Left to a person: the samples are the same as long as nothing in them is random,
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import creation_of, decoding_call
 from pyrometer.rules.data.patterns.loaders import LoaderCall, loader_calls, repeated_in_epochs, trains
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(code="PYR308", severity="info", fix_class="semantic")
 

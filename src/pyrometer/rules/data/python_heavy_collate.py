@@ -52,7 +52,6 @@ Left to a person: the same values, if the loop does nothing but copy.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
@@ -60,11 +59,7 @@ from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import DATA, advised, facts, free_ratio, waiting_cost
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 RULE = declare(
     code="PYR307",

@@ -34,16 +34,10 @@ The same batches in the same order. It costs memory: `num_workers × prefetch_fa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(code="PYR306", severity="info", fix_class="exact", lever="prefetch_factor")
 

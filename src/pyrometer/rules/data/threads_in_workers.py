@@ -38,13 +38,8 @@ Left to a person: results of parallel sums may differ by rounding.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.data.patterns.waiting import advised
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR315", severity="warning", fix_class="tolerance")
 

@@ -44,16 +44,11 @@ Left to a person: with another number of workers random numbers of samples come 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(code="PYR303", severity="warning", fix_class="semantic", lever="num_workers")
 

@@ -40,8 +40,6 @@ device already cannot be pinned, and a machine without an accelerator warns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.data.patterns.loaders import (
     MISSING_ARGUMENT,
     LoaderCall,
@@ -51,12 +49,8 @@ from pyrometer.rules.data.patterns.loaders import (
 )
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.edit import replace
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR304",

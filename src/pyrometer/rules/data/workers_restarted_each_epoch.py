@@ -45,7 +45,6 @@ instead of starting from a new seed. So it is a semantic fix.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.loaders import (
     MISSING_ARGUMENT,
@@ -55,12 +54,8 @@ from pyrometer.rules.data.patterns.loaders import (
 )
 from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.edit import replace
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR305", severity="info", fix_class="semantic", lever="persistent_workers")
 

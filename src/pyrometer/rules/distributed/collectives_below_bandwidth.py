@@ -38,12 +38,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent, format_rate
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.jobs.job import Job
-    from pyrometer.trace.jobs.waits import JobCollective
+    from pyrometer.trace.jobs.job import Job, JobCollective
 
 RULE = declare(
     code="PYR610",

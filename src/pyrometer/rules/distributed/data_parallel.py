@@ -40,16 +40,11 @@ No fix is applied: the program must be started in another way, and each process 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.rules.distributed.patterns.wrapping import DATA_PARALLEL
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(code="PYR612", severity="warning", fix_class="semantic")
 

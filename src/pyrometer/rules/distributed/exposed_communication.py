@@ -41,12 +41,11 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.collectives import CollectiveGroup
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.device import CollectiveGroup
+    from pyrometer.trace.records.rank import RankReport
 
 RULE = declare(
     code="PYR601",

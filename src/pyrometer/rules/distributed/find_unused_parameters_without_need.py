@@ -32,17 +32,11 @@ No fix is applied: where a step of another kind leaves parameters out, Distribut
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, rewrapped, wrappings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 RULE = declare(
     code="PYR604",

@@ -27,16 +27,11 @@ next reduction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, rewrapped
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR605",

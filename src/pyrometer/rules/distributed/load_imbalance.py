@@ -34,10 +34,9 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.trace.jobs.job import Job
 
 RULE = declare(

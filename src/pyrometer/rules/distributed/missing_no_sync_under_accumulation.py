@@ -50,7 +50,6 @@ inside of `no_sync` too.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
@@ -58,11 +57,7 @@ from pyrometer.quantity import format_bytes, significant
 from pyrometer.rules.distributed.patterns.accumulation import accumulations
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, wrappings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 RULE = declare(
     code="PYR603",

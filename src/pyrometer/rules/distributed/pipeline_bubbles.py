@@ -36,11 +36,10 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.jobs.pipeline import Pipeline
+    from pyrometer.trace.jobs.job import Pipeline
 
 RULE = declare(
     code="PYR609",

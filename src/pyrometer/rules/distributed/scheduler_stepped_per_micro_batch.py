@@ -44,14 +44,10 @@ No fix is applied: the schedule becomes another one. A schedule whose length was
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.distributed.patterns.accumulation import accumulations, is_scheduler_step
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR611", severity="error", fix_class="semantic")
 

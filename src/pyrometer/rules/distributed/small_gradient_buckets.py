@@ -41,13 +41,11 @@ from pyrometer.quantity import counted, format_bytes, format_percent, format_sec
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
-    from pyrometer.trace.analysis.collectives import CollectiveGroup
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.device import CollectiveGroup
+    from pyrometer.trace.records.rank import RankReport
 
 RULE = declare(
     code="PYR602",

@@ -27,15 +27,10 @@ No fix is applied: a program whose later steps use other parameters fails, or tr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, rewrapped
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR606",

@@ -39,11 +39,10 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.jobs.stragglers import Straggler, Suspect
+    from pyrometer.trace.jobs.job import Straggler, Suspect
 
 RULE = declare(
     code="PYR607",

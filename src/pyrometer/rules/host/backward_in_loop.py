@@ -40,13 +40,11 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.host.patterns.loop_runs import node_of
 from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLoop
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR132",

@@ -44,21 +44,16 @@ No fix is applied: sums over another number of elements round differently, and l
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import evaluates, in_layer, is_worked_on, may_do_without
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import is_mask, mask_indexing
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.edit import replace
 from pyrometer.source.numbers import is_number
 from pyrometer.source.rewriting import Rewrite, rewritten, spelled
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR106",

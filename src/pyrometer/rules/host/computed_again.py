@@ -46,13 +46,12 @@ from pyrometer.rules.flowing import BESIDE, METHOD, of_step
 from pyrometer.rules.host.patterns.spending import is_certain, loop_around, rounds_text, spread
 from pyrometer.rules.joining import is_same_file
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import Share
 
 if TYPE_CHECKING:
     from pyrometer.dataflow.report import Repeated
     from pyrometer.host.profile import HostLine
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR134",

@@ -37,15 +37,10 @@ The results are the same as long as each stream waits for what it reads, and the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR115",

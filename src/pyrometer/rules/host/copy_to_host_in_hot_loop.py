@@ -41,17 +41,12 @@ No fix is applied: what is to be calculated where is for the program to say.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.copied import is_calculated_with, is_result
 from pyrometer.rules.host.patterns.reads import Read, copies_to_host, during, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(
     code="PYR102",

@@ -37,14 +37,10 @@ No fix is applied: sums in another order may round differently, and only the pro
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.kernels.patterns.layers import layer_share
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR133",

@@ -47,13 +47,12 @@ from pyrometer.rules.host.patterns.spending import (
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.kernels.patterns.operators import on_device
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLeaf, HostLine, LeafKind
-    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.totals import LineOp, LineTotal
 
 RULE = declare(

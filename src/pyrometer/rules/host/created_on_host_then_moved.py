@@ -43,15 +43,11 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Module, declare
 from pyrometer.source.edit import Edit
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR117", about_devices=True, severity="warning", fix_class="exact")
 

@@ -38,16 +38,11 @@ No fix is applied: objects in reference cycles stay until the next collection, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR118",

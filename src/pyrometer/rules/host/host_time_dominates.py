@@ -39,11 +39,10 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
 
 RULE = declare(
     code="PYR116",

@@ -47,11 +47,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import INPUT_OUTPUT, spending, spending_finding
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR120",

@@ -61,13 +61,12 @@ from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.kernels.patterns.better import bracketed
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.mutation import changed_in_place, names_in, sources_of
 from pyrometer.source.rewriting import Rewrite, rewritten
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.source.module import Hot, Module
 
 RULE = declare(

@@ -34,17 +34,12 @@ decides on the host. Fused kernels may round differently.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR110",

@@ -46,18 +46,16 @@ from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.kernels.patterns.updates import SAVED
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, short_ns, told
 from pyrometer.text import one_line
 from pyrometer.trace.naming.optimizers import FUSED, MARK
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.launches import Dispatch
-    from pyrometer.trace.analysis.recoverable import Recoverable
-    from pyrometer.trace.analysis.sequences import Sequence
-    from pyrometer.trace.program.call_sites import CallSite
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.device import CallSite, Dispatch
+    from pyrometer.trace.records.gains import Recoverable
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.reporting.totals import Sequence
 
 RULE = declare(
     code="PYR111",

@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.data.patterns.waiting import loader_rewrite
@@ -46,11 +45,7 @@ from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain, 
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place, is_non_blocking
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 RULE = declare(
     code="PYR114",

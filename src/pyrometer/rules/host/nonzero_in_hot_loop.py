@@ -40,18 +40,13 @@ No fix is applied: a bound cuts off what exceeds it, and only the program knows 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import evaluates, in_layer, is_worked_on, may_do_without
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import sized_by_data
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(
     code="PYR107",

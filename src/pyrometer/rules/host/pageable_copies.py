@@ -32,17 +32,12 @@ The results are the same. Pinned memory is taken from what the machine can page 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_bytes, format_percent, significant
 from pyrometer.rules.data.patterns.waiting import loader_rewrite
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.host.patterns.waits import links_of, stalls
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR113",

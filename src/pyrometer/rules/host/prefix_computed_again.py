@@ -56,12 +56,10 @@ from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLoop
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR131",

@@ -36,18 +36,12 @@ No fix is applied: how often a value is wanted is for the program to say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.host.patterns.avoidable import only_checks
 from pyrometer.rules.host.patterns.reads import during, sure_reads
 from pyrometer.rules.host.patterns.shown import prints
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(
     code="PYR103",

@@ -45,18 +45,13 @@ No fix is applied: reductions over whole tensors may round differently, and only
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.loop_runs import loop_finding, loop_runs
 from pyrometer.rules.host.patterns.loops import ElementLoop, all_rounds, element_loop
 from pyrometer.rules.host.patterns.reads import hot_place
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.text import one_line
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR109",

@@ -28,13 +28,8 @@ No fix is applied: other numbers are drawn, of the same distribution.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.host.patterns.spending import RANDOM, spending, spending_finding
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR125",

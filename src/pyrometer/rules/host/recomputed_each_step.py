@@ -54,11 +54,10 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.bounded import holds, name_of
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.bench.ceiling import Ceiling
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR130",

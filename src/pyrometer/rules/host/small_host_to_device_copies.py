@@ -40,19 +40,14 @@ No fix is applied: what belongs together is for the program to say. The values a
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.host.patterns.reads import during, hot_place
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.text import one_line
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR112",

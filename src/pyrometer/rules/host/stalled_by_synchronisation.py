@@ -32,14 +32,9 @@ No fix is applied: which call waits, and why, must be found first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.host.patterns.claims import is_timed
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR108", severity="warning", scope="symptom", fix_class="semantic", limits=LIMITS[:1])
 

@@ -36,18 +36,13 @@ No fix is applied: buffers that other streams or the host fill may rely on it. L
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.claims import OF_TIMING
 from pyrometer.rules.host.patterns.reads import during, sure_reads, synchronisations
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(
     code="PYR105",

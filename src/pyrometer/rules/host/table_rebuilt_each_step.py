@@ -60,13 +60,11 @@ from pyrometer.rules.host.patterns.fixed import Fixed
 from pyrometer.rules.host.patterns.spending import MOST_LINES, is_certain, removal
 from pyrometer.rules.joining import is_same_file, module_of
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR128",

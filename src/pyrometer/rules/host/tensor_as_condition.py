@@ -43,7 +43,6 @@ No fix is applied: a choice on the device computes both branches, which is not a
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import (
     COMPARING,
@@ -56,12 +55,8 @@ from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.truth import conditions
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR104",

@@ -40,13 +40,8 @@ No fix is applied: the tokens are the same, and the memory for keeping them is f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.host.patterns.spending import TEXT, spending, spending_finding
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR123",

@@ -34,14 +34,9 @@ No fix is applied: operators on whole tensors may round differently, and only th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.host.patterns.prefixes import prefixes
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR126",

@@ -37,15 +37,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import copies_to_host, goes_to_cpu, is_non_blocking, scalar_reads
 from pyrometer.rules.host.patterns.shown import prints
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR119", about_devices=True, severity="error", fix_class="exact")
 

@@ -45,14 +45,12 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.value import Kind
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(

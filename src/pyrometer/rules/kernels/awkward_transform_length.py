@@ -45,11 +45,10 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(

@@ -38,10 +38,9 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.kernels.patterns.operators import cost_of, on_device
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.workload.program.record import Program
 
 RULE = declare(

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
@@ -55,16 +55,12 @@ from pyrometer.rules.kernels.patterns.operators import (
 )
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.index import last_name
 from pyrometer.source.knowledge import LOADER_NAME
 from pyrometer.source.rewriting import rewritten
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR511",

@@ -40,11 +40,10 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.dataflow.report import PartlyUsed
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR530",

@@ -34,8 +34,6 @@ reproducible bit by bit. Some algorithms need more memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
@@ -46,10 +44,7 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR513",

@@ -40,11 +40,10 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import of_step
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import phase_share
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.workload.program.record import ModuleFact, Program
 
 RULE = declare(

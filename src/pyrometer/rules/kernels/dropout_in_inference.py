@@ -42,20 +42,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
 from pyrometer.rules.match import Fix, Matches, match
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.source.edit import Edit
 from pyrometer.source.rare import conditions
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR509",

@@ -37,8 +37,6 @@ There is no fix that holds for all operators; each change has to be compared for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
@@ -52,11 +50,8 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import stretch, untraced
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR503",

@@ -58,14 +58,12 @@ from pyrometer.rules.kernels.patterns.wasteful_patterns import PATTERNS, Pattern
 from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.spent import whole_share
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.rewriting import rewritten
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import LineTotal
 
 RULE = declare(

@@ -36,15 +36,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.advice import Gain
     from pyrometer.dataflow.report import MostlyZero
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR533",

@@ -52,11 +52,10 @@ from pyrometer.rules.kernels.patterns.operators import (
     self_share,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.workload.program.record import ModuleFact, Program
 
 RULE = declare(

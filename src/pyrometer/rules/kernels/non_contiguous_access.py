@@ -44,11 +44,10 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.kernels.patterns.operators import cost_of, shapes_of
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.workload.program.record import StridedRead
 
 RULE = declare(

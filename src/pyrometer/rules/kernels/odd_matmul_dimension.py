@@ -51,11 +51,9 @@ from pyrometer.rules.kernels.patterns.operators import (
 )
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(

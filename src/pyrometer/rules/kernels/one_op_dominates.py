@@ -38,6 +38,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
@@ -50,13 +51,11 @@ from pyrometer.rules.kernels.patterns.operators import (
     shapes_of,
 )
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
-    from pyrometer.place import Place
-    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(

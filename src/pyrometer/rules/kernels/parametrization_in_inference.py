@@ -37,18 +37,14 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
 from pyrometer.rules.places import spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import Share, untraced
-
-if TYPE_CHECKING:
-    from pyrometer.advice import Gain
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR519",

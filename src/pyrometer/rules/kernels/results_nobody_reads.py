@@ -31,15 +31,10 @@ not read in the steps that were followed may be read later.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_percent
 from pyrometer.rules.flowing import METHOD, of_step, removed
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR532",

@@ -37,16 +37,12 @@ Sums may be added up in another order with another number of threads, so results
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
 from pyrometer.rules.finding import NEIGHBOURS
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR514",

@@ -41,11 +41,10 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.kernels.patterns.operators import cost_of, index_of, total_share
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.workload.program.record import ModuleFact, Program
 
 RULE = declare(

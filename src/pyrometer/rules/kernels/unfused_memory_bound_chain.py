@@ -65,14 +65,13 @@ from pyrometer.rules.kernels.patterns.operators import (
     span_share,
 )
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.sequences import drawn, told
 from pyrometer.source.index import last_name
 from pyrometer.source.rewriting import Rewrite, insert_before, rewritten, spelled
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(

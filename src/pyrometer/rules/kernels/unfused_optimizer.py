@@ -37,18 +37,13 @@ not work with a differentiable optimizer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.kernels.patterns.updates import SAVED
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR512",

@@ -19,14 +19,12 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pyrometer.errors import UsageError
 from pyrometer.rules.registry import select
+from pyrometer.rules.rule import Module
 from pyrometer.source.lines import MARK
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 _MENTION = re.compile(r"#\s*pyrometer:|\bnoqa\s*:[^\n#]*PYR", re.IGNORECASE)
 MARKER = re.compile(

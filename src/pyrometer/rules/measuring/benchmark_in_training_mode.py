@@ -49,16 +49,12 @@ Left to a person: `eval()` changes what dropout and batch norm compute, and tens
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.models import made_here
 from pyrometer.rules.measuring.patterns.timed import Timing, timings
 from pyrometer.rules.measuring.patterns.timed_work import Work, work_of
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR012", severity="warning", fix_class="semantic", lever="inference_mode")
 

@@ -46,17 +46,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_rate
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import Timing, assigned_name, timings
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 
 RULE = declare(
     code="PYR007",

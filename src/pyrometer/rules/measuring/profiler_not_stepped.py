@@ -40,14 +40,10 @@ Left to a person: the call belongs at the end of whatever counts as a step.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR013", severity="warning", fix_class="semantic")
 

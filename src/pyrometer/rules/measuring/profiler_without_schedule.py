@@ -50,15 +50,11 @@ Left to a person: which steps to record is a choice, and the loop must call `pro
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.profilers import profiled_blocks
 from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR004", severity="warning", fix_class="semantic")
 

@@ -48,16 +48,11 @@ Left to a person: timing and profiling become two runs of the same code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
 from pyrometer.rules.measuring.patterns.timed import timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR005", severity="warning", fix_class="semantic")
 

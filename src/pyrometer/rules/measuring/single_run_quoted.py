@@ -50,15 +50,11 @@ Left to a person: how often to repeat depends on what the figure is for.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import Timing, loops_between, quoted, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR003", severity="info", fix_class="semantic")
 

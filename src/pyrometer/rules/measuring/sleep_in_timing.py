@@ -47,15 +47,11 @@ Left to a person: what the sleep waits for is not in the text.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import calls_between, timings
 from pyrometer.rules.measuring.patterns.timed_work import work_of
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR015", severity="warning", fix_class="semantic")
 

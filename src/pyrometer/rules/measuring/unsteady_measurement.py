@@ -41,12 +41,11 @@ from typing import TYPE_CHECKING
 from pyrometer.bench.quality import CaveatCode
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
     from pyrometer.bench.quality import Caveat
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR010",

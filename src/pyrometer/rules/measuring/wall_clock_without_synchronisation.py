@@ -55,17 +55,12 @@ from __future__ import annotations
 
 import ast
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.timed import speaks_of_devices, timings
-from pyrometer.rules.measuring.patterns.timed_work import work_in_block, work_in_lambda, work_of
+from pyrometer.rules.measuring.patterns.timed_work import Work, work_in_block, work_in_lambda, work_of
 from pyrometer.rules.measuring.patterns.timers import timers
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.measuring.patterns.timed_work import Work
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR001", severity="warning", fix_class="semantic")
 

@@ -52,16 +52,12 @@ Left to a person: calls before the timing change no result of a pure model, but 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.measuring.patterns.models import is_compiled, made_here
 from pyrometer.rules.measuring.patterns.timed import Timing, quoted, timings
 from pyrometer.rules.measuring.patterns.timed_work import Work, work_of
-from pyrometer.rules.rule import declare
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, declare
 
 RULE = declare(code="PYR002", severity="warning", fix_class="semantic")
 

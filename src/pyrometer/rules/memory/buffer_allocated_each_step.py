@@ -52,25 +52,21 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.kernels.cat_in_loop import growths
 from pyrometer.rules.kernels.patterns.growing import collected
 from pyrometer.rules.match import Matches, match
-from pyrometer.rules.memory.patterns.buffers import constants, grown
+from pyrometer.rules.memory.patterns.buffers import Grown, constants, grown
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large
-from pyrometer.rules.memory.patterns.spent import has_device, operators
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.memory.patterns.spent import Spent, has_device, operators
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.rewriting import rewritten
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
-    from pyrometer.rules.memory.patterns.buffers import Grown
-    from pyrometer.rules.memory.patterns.spent import Spent
-    from pyrometer.source.module import Module
-    from pyrometer.trace.analysis.memory import AllocationSite
+    from pyrometer.trace.records.memory import AllocationSite
 
 RULE = declare(
     code="PYR215",

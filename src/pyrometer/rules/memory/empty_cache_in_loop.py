@@ -42,18 +42,15 @@ allocator is fragmented `expandable_segments` should be set instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches
 from pyrometer.rules.memory.patterns import removable
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterator
-
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR205", severity="warning", fix_class="semantic", limits=(removable.MIN_SHARE,))
 

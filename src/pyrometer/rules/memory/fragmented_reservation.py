@@ -42,15 +42,12 @@ with every platform; torch warns and goes on without them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import Bytes, format_bytes, format_percent
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR207",

@@ -34,15 +34,10 @@ Semantic only for whoever reads the gradients that are no longer computed; the t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.memory.patterns.peak import of_advice
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR220",

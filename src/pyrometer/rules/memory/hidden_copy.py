@@ -41,20 +41,14 @@ tried gave the same results to the last bit on these inputs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.copies import CAUSES, asked_at, needless_copies
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, of_advice
 from pyrometer.rules.memory.patterns.spent import operators
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.rules.untraced import untraced
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR213",

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost
@@ -59,14 +60,11 @@ from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.accumulating import step_loop
 from pyrometer.rules.memory.patterns.leaking import last_name
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.source.edit import edit
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyrometer.rules.case import Case
     from pyrometer.source.module import FunctionNode, Module
 
 RULE = declare(

@@ -54,11 +54,10 @@ from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_about, format_bytes
 from pyrometer.rules.memory.patterns.leaking import LASTS_STEPS, fix_fields, rate, severity_of
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.memory.profile import LeakReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR217",

@@ -53,8 +53,8 @@ waits for the device each time.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pyrometer.advice import FixClass
 from pyrometer.rules.match import Fix, Match, Matches, match
 from pyrometer.rules.memory.patterns.accumulating import (
     Addition,
@@ -65,13 +65,8 @@ from pyrometer.rules.memory.patterns.accumulating import (
 )
 from pyrometer.rules.memory.patterns.handed import handed
 from pyrometer.rules.memory.patterns.leaking import GROWING, last_name, leak_finding, rate, sites
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.edit import replace
-
-if TYPE_CHECKING:
-    from pyrometer.advice import FixClass
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR202", severity="warning", fix_class="semantic")
 

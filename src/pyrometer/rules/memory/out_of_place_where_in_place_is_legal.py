@@ -50,18 +50,13 @@ Exact: the same values. Where gradients are recorded, autograd raises an error i
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, is_short, of_advice
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.source.edit import replace
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR214",

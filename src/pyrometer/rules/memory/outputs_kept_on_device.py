@@ -47,15 +47,11 @@ outputs, collecting there is faster.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.accumulating import additions, is_trimmed
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Module, declare
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR204", severity="warning", fix_class="semantic")
 

@@ -44,13 +44,8 @@ steps, nor unscaled before the update.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR218", severity="info", scope="symptom", fix_class="semantic", limits=LIMITS)
 

@@ -37,15 +37,10 @@ Exact: the same values; a variable that is deleted cannot be read afterwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short, of_advice
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR211", severity="info", scope="symptom", fix_class="exact", limits=LIMITS)
 

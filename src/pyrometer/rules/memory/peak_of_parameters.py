@@ -30,13 +30,8 @@ parameters in bfloat16 may stall late, as changes below 1/256 of a weight are lo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR219", severity="info", scope="symptom", fix_class="semantic", limits=LIMITS)
 

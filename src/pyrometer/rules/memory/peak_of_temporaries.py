@@ -45,13 +45,8 @@ A fused optimizer and a chunked loss give the same results to rounding; the chun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.rules.memory.patterns.peak import LIMITS, of_peak
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR210", severity="info", scope="symptom", fix_class="tolerance", limits=LIMITS)
 

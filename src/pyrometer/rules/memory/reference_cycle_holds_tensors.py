@@ -55,10 +55,9 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
     from pyrometer.source.module import FunctionNode, Module
 
 RULE = declare(code="PYR216", severity="warning", fix_class="semantic")

@@ -53,7 +53,6 @@ Semantic: old entries are not there any more for whoever reads them.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.memory.patterns.accumulating import (
@@ -64,12 +63,8 @@ from pyrometer.rules.memory.patterns.accumulating import (
     is_trimmed,
 )
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR203", severity="warning", fix_class="semantic")
 

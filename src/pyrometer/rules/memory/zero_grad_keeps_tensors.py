@@ -42,19 +42,14 @@ and weight decay would have been applied with a gradient of zero.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pyrometer.advice import FixClass
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Matches, match
 from pyrometer.rules.memory.patterns.peak import of_advice
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.edit import replace
-
-if TYPE_CHECKING:
-    from pyrometer.advice import FixClass
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR212", severity="warning", fix_class="semantic", lever="set_to_none")
 

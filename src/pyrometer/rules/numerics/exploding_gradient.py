@@ -38,11 +38,10 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR703",

@@ -41,11 +41,10 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
 from pyrometer.rules.numerics.patterns.origins import cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR705",

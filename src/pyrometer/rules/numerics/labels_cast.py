@@ -41,17 +41,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.numerics.patterns.half import EXACT_UP_TO, cast_to_low, low_dtype
 from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Findings, Module, declare
 
 RULE = declare(code="PYR707", severity="error", fix_class="semantic")
 

@@ -46,19 +46,17 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.numerics.patterns.half import low_dtype, low_value
 from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, Module, declare
 from pyrometer.source.index import last_name
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import PrecisionUse
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR706", severity="warning", fix_class="tolerance")
 

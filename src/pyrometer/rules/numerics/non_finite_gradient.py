@@ -39,11 +39,10 @@ from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFiniteGradient, NumericsReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR702", severity="error", scope="symptom", fix_class="semantic")
 

@@ -36,14 +36,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
+from pyrometer.rules.finding import Severity
 from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
-from pyrometer.rules.rule import Findings, declare
+from pyrometer.rules.rule import Case, Findings, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Severity
 
 RULE = declare(code="PYR701", severity="error", scope="symptom", fix_class="semantic")
 

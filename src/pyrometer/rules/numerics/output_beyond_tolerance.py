@@ -31,14 +31,11 @@ No fix is applied. Leaving a part uncompiled, or in float32, changes its results
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.rule import Findings, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, declare
 
 RULE = declare(code="PYR708", severity="error", fix_class="tolerance")
 

@@ -34,14 +34,9 @@ No fix is applied: which shift is legal is for the application to say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, significant
-from pyrometer.rules.rule import Findings, Limit, declare
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 RULE = declare(
     code="PYR709",

@@ -35,15 +35,11 @@ No fix is applied: the loss becomes another one, which is what was meant.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Matches, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Module, declare
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR711", severity="error", fix_class="semantic")
 

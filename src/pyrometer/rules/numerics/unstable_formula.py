@@ -40,16 +40,12 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Fix, Match, Matches, match
 from pyrometer.rules.numerics.patterns.formulas import applied, followed, functional, renamed, same
-from pyrometer.rules.rule import declare
+from pyrometer.rules.rule import Module, declare
 from pyrometer.source.edit import replace
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR710", severity="warning", fix_class="tolerance")
 

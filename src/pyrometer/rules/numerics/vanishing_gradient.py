@@ -40,11 +40,10 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, significant
-from pyrometer.rules.rule import Findings, Limit, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients, NumericsReport
-    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR704",

@@ -20,7 +20,7 @@ from pyrometer.rules.sequences import short_ns
 from pyrometer.trace.naming.shapes import shape_words
 
 if TYPE_CHECKING:
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import OpTotal, RoofPoint
 
 LARGE_SHARE = 0.3

@@ -16,13 +16,10 @@ which nothing was recorded. Without one there are `communication`, `data`, `oper
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 
-from pyrometer.quantity import Ratio
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.what_if import bases, replayed_span
 from pyrometer.trace.dependencies.changes import Scales, unchanged
@@ -30,30 +27,13 @@ from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, event_classes, path_pieces
 from pyrometer.trace.dependencies.select import scales_of
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.records.gains import HELPS, Bounds, FreeResource, Resource, bounds_of
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
-
-Resource = Literal[
-    "compute",
-    "communication",
-    "copies",
-    "synchronisation",
-    "data",
-    "host",
-    "operators",
-    "python",
-    "unrecorded",
-]
-Bound = Literal[Resource, "balanced"]
-
-HELPS = 1.15
-"""How many times faster a run must be with a resource free to be bound by it."""
 
 WORK: frozenset[Resource] = frozenset({"compute", "host", "operators", "python", "unrecorded"})
 """What can only be made faster; all else can be hidden behind it, or left out."""
 
-MOSTLY = 0.5
-"""Of the critical path: if nothing explains more than this, no resource is known to bound it."""
 
 OF_DEVICES: Mapping[Resource, tuple[str, ...]] = {
     "compute": ("compute",),
@@ -77,50 +57,6 @@ OF_HOSTS: Mapping[Resource, tuple[str, ...]] = {
 
 OF_KIND: Mapping[Resource, str] = {"synchronisation": "sync", "unrecorded": "gap"}
 """Resources that are what a kind of change is about; see `pyrometer.trace.dependencies.select.KINDS`."""
-
-
-class FreeResource(Record, frozen=True, kw_only=True):
-    """What one resource holds up."""
-
-    resource: Resource
-    free_ratio: Annotated[Ratio, doc("new over old span, if all of it took no time")]
-    changed_ratio: Annotated[
-        Ratio,
-        doc("the same, if kernels or the host took half as long; of what can be hidden, if it took no time"),
-    ]
-
-
-class Bounds(Record, frozen=True, kw_only=True):
-    """What bounds one rank."""
-
-    bound: Annotated[Bound, doc("what would help most, or balanced, or unrecorded")] = "unrecorded"
-    resources: Annotated[
-        list[FreeResource], doc("the one that wins most first; those that win nothing too")
-    ] = []
-    unexplained: Annotated[
-        Ratio,
-        doc("of the critical path, that nothing in the trace explains, or during which nothing was recorded"),
-    ] = 0.0
-
-    @property
-    def free_ratio(self) -> Ratio:
-        """New over old span without what bounds; of a balanced run without the resource that would win most."""
-        chosen = (free.free_ratio for free in self.resources if self.bound in {free.resource, "balanced"})
-        return next(chosen, 1.0)
-
-    def having_data(self, share: Ratio) -> Bounds:
-        """The same if this share of a step is data: the rest of the step is divided as it was."""
-        traced = next((free.free_ratio for free in self.resources if free.resource == "data"), 1.0)
-        rest = (1 - share) / traced if traced else 0.0
-        resources = [
-            FreeResource(
-                resource=free.resource,
-                free_ratio=1 - share if free.resource == "data" else 1 - rest * (1 - free.free_ratio),
-                changed_ratio=1 - share if free.resource == "data" else 1 - rest * (1 - free.changed_ratio),
-            )
-            for free in self.resources
-        ]
-        return bounds_of(resources, min(1.0, rest * self.unexplained))
 
 
 @analysis("bounds")
@@ -149,21 +85,6 @@ def bounds(trace: RankTrace) -> Bounds:
         for resource, names in resources.items()
     ]
     return bounds_of(found, on_path.get("idle", 0) / span)
-
-
-def bounds_of(resources: list[FreeResource], unexplained: Ratio) -> Bounds:
-    """What bounds a run whose resources were tried.
-
-    >>> tried = [FreeResource(resource="data", free_ratio=0.6, changed_ratio=0.6)]
-    >>> bounds_of(tried, 0.1).bound, bounds_of(tried, 0.6).bound
-    ('data', 'unrecorded')
-    """
-    ordered = sorted(resources, key=lambda free: free.free_ratio)
-    able = [free for free in ordered if free.free_ratio * HELPS <= 1]
-    bound: Bound = min(able, key=lambda free: free.changed_ratio).resource if able else "balanced"
-    return Bounds(
-        bound="unrecorded" if unexplained > MOSTLY else bound, resources=ordered, unexplained=unexplained
-    )
 
 
 def _freed(trace: RankTrace, graph: Graph, resource: Resource, span: int) -> FreeResource:

@@ -27,15 +27,14 @@ a host that runs ahead makes no step shorter. All that runs in a window counts i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 import numpy as np
 import polars as pl
 
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import is_communication
+from pyrometer.trace.records.breakdown import Breakdown, Parts, StepBreakdown, StreamBreakdown
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.activity import Activity
 from pyrometer.trace.timing.intervals import (
@@ -50,66 +49,6 @@ from pyrometer.trace.timing.intervals import (
 )
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
-
-
-class Parts(Record, frozen=True, kw_only=True):
-    """Nanoseconds per part; they sum to the length of what is broken down."""
-
-    compute: Annotated[int, doc("kernels that are not communication")] = 0
-    exposed_comm: Annotated[int, doc("communication that nothing hid")] = 0
-    exposed_memcpy: Annotated[int, doc("copies with no kernel beside them")] = 0
-    memset: Annotated[int, doc("fills with no kernel or copy beside them")] = 0
-    sync: Annotated[int, doc("devices idle, the host in a call that waits for them")] = 0
-    runtime: Annotated[int, doc("devices idle, the host in another runtime or driver call")] = 0
-    data: Annotated[int, doc("devices idle, the host waits for the data loader")] = 0
-    host: Annotated[int, doc("devices idle, the host in an operator")] = 0
-    other: Annotated[int, doc("devices idle, the host in a Python function")] = 0
-    idle: Annotated[int, doc("nothing was recorded")] = 0
-
-    @property
-    def total_ns(self) -> int:
-        """Sum of all parts."""
-        return sum(getattr(self, name) for name in self.__struct_fields__)
-
-
-class StepBreakdown(Record, frozen=True, kw_only=True):
-    """One step; its parts sum to its own length."""
-
-    name: str
-    start_ns: int
-    end_ns: int
-    parts: Parts
-
-
-class StreamBreakdown(Record, frozen=True, kw_only=True):
-    """One stream over the span of the trace: only parts on the device, and `idle` for all the rest."""
-
-    device: int
-    stream: int
-    parts: Parts
-
-
-class Breakdown(Record, frozen=True, kw_only=True):
-    """Where one rank's time went."""
-
-    span_ns: Annotated[
-        int,
-        doc(
-            "from the first start to the last end over operators, device work, waits for the loader, and their steps"
-        ),
-    ]
-    start_ns: Annotated[int, doc("on the clock of the file")]
-    end_ns: int
-    parts: Annotated[Parts, doc("sum to span_ns")]
-    device_busy_ns: Annotated[int, doc("any device, any stream: kernels, copies and fills")]
-    kernel_busy_ns: Annotated[int, doc("any kernel on any stream")]
-    kernel_sum_ns: Annotated[int, doc("durations of all kernels; above kernel_busy_ns where they overlap")]
-    num_kernels: int
-    num_orphans: Annotated[int, doc("device work whose launch is not in the trace")]
-    communication_ns: Annotated[int, doc("communication on any stream")]
-    overlapped_communication_ns: Annotated[int, doc("of which hidden behind compute")]
-    by_step: list[StepBreakdown] = []
-    by_stream: list[StreamBreakdown] = []
 
 
 @analysis("breakdown")

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
 
-from pyrometer.hardware.datasheet import DatasheetPeaks
-from pyrometer.hardware.peaks import Peak, Peaks
-from pyrometer.record import Record, doc
+from pyrometer.hardware.peaks import DatasheetPeaks, Peak, Peaks
 from pyrometer.trace.analysis.roofline import AnyPeaks, peaks_for, roof_of
+from pyrometer.trace.records.rates import Ceiling
 from pyrometer.trace.trace import RankTrace
 
 MEMORIES = ("memory", "cache")
 """Ceilings of traffic; all others are of arithmetic."""
-
-
-class Ceiling(Record, frozen=True, kw_only=True):
-    """A rate that the device does not exceed; shares of the roof are of `rate`."""
-
-    name: Annotated[str, doc("memory, cache, or the type of the arithmetic: float32, tf32, bfloat16, …")]
-    rate: Annotated[float, doc("bytes/s of memory and cache, FLOP/s of arithmetic")]
-    low: Annotated[
-        float | None,
-        doc(
-            "rate that half of the timings reached: the ceiling is sharp where it is near; null if not measured"
-        ),
-    ] = None
-    source: Annotated[str, doc("measured, and on what; or the data sheet")]
-    is_measured: bool
-    work: Annotated[str, doc("what was timed, and how often; empty for a data sheet's figure")] = ""
 
 
 def ceilings(trace: RankTrace, peaks: AnyPeaks | None = None) -> list[Ceiling]:

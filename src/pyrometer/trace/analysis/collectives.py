@@ -2,68 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pyrometer.place import Place
-from pyrometer.quantity import Bytes
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.semantics import bus_factor
 from pyrometer.trace.program.where import where
+from pyrometer.trace.records.device import CollectiveGroup, Collectives
 from pyrometer.trace.timing.intervals import length, subtract, union
 from pyrometer.trace.trace import RankTrace
 
 KEY = ("name", "group", "dtype")
-
-
-class CollectiveGroup(Record, frozen=True, kw_only=True):
-    """The calls of one collective in one process group with one dtype."""
-
-    name: Annotated[str, doc("all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send, recv, …")]
-    group: Annotated[str | None, doc("process group; null where the trace does not say")] = None
-    group_size: Annotated[int | None, doc("ranks in the group")] = None
-    dtype: str | None = None
-    num_calls: int
-    num_timed: Annotated[int, doc("calls whose run the trace holds; the rest were only seen on the host")]
-    bytes: Annotated[
-        Bytes | None, doc("messages of all calls, sized as nccl-tests does; null if no size is known")
-    ]
-    in_bytes: Annotated[Bytes | None, doc("what this rank put in")] = None
-    out_bytes: Annotated[Bytes | None, doc("what this rank got")] = None
-    total_ns: Annotated[int, doc("sum of the durations, waiting for other ranks included")]
-    mean_ns: Annotated[int | None, doc("per timed call")] = None
-    median_ns: int | None = None
-    min_ns: int | None = None
-    max_ns: int | None = None
-    exposed_ns: Annotated[int, doc("part of total_ns in which nothing computes on the same device")]
-    overlapped_ns: Annotated[int, doc("the rest of total_ns, hidden behind computing")]
-    algorithm_bandwidth: Annotated[float | None, doc("bytes per second: messages over durations")] = None
-    bus_bandwidth: Annotated[
-        float | None,
-        doc("bytes per second on the links, by the factors of nccl-tests; compare with the hardware's"),
-    ] = None
-    best_bus_bandwidth: Annotated[float | None, doc("of the fastest call, which waited least")] = None
-    num_async: Annotated[int | None, doc("calls whose caller went on at once; null where not told")] = None
-    op: Annotated[str | None, doc("operator of the longest call")] = None
-    where: Annotated[Place, doc("place of the longest call in the user's program")] = Place()
-
-
-class Collectives(Record, frozen=True, kw_only=True):
-    """All collectives of one rank.
-
-    Total durations may exceed `communication_ns` where collectives run side by side; `exposed_ns` here counts a moment
-    once, in the groups once per call.
-    """
-
-    num_calls: int = 0
-    communication_ns: Annotated[int, doc("time in which any collective runs")] = 0
-    exposed_ns: Annotated[int, doc("part of it in which nothing computes on that device")] = 0
-    overlapped_ns: int = 0
-    groups: Annotated[list[CollectiveGroup], doc("most exposed first")] = []
 
 
 @analysis("collectives")

@@ -7,61 +7,18 @@ rounded; copies without a size (some vendors) count neither bytes nor time in it
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import polars as pl
 
-from pyrometer.place import Place
-from pyrometer.quantity import Bytes
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.program.where import places_of, where
+from pyrometer.trace.records.device import Copies, CopyKind, CopyPlace
 from pyrometer.trace.timing.intervals import Intervals, intersect, length, merge, subtract, union
 from pyrometer.trace.trace import RankTrace
 
 SMALL_BYTES = 64 * 1024
 """Below this a copy costs its launch, not its bytes."""
-
-
-class CopyKind(Record, frozen=True, kw_only=True):
-    """All copies of one direction and one kind of host memory, or all fills."""
-
-    kind: Annotated[str, doc("H2D, D2H, D2D, P2P, H2H, memset, or other")]
-    memory: Annotated[str | None, doc("of the host side: pinned, pageable, or host where it is not said")] = (
-        None
-    )
-    num_copies: int
-    total_bytes: Annotated[Bytes, doc("of those that name their size")]
-    total_ns: Annotated[int, doc("sum of durations")]
-    gb_per_s: Annotated[float | None, doc("bytes over time; null where no size is known")] = None
-    busy_ns: Annotated[int, doc("any of them running")]
-    overlapped_ns: Annotated[int, doc("of busy_ns, beside a compute kernel")]
-    exposed_ns: Annotated[int, doc("of busy_ns, beside no kernel at all")]
-    num_small: Annotated[int, doc("below 64 KiB")] = 0
-    small_share: Annotated[float, doc("of the number of copies that name their size")] = 0.0
-
-
-class CopyPlace(Record, frozen=True, kw_only=True):
-    """Copies of one kind that were launched from one place."""
-
-    kind: str
-    memory: str | None = None
-    num_copies: int
-    total_bytes: Bytes
-    total_ns: int
-    where: Place
-
-
-class Copies(Record, frozen=True, kw_only=True):
-    """Copies and fills of one rank."""
-
-    kinds: Annotated[list[CopyKind], doc("the longest total first")] = []
-    places: Annotated[list[CopyPlace], doc("the longest total first, at most twenty")] = []
-    num_copies: int = 0
-    total_bytes: Bytes = 0
-    total_ns: int = 0
 
 
 @analysis("copies")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 import polars as pl
 
 from pyrometer.place import Place
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
 from pyrometer.trace.naming.frames import without_ours
 from pyrometer.trace.program.where import place_of, places_of, where
+from pyrometer.trace.records.gains import CriticalPath, OpSlack, PathOp, PathSegment, StepPath
 from pyrometer.trace.rows import ranges, row_numbers
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
@@ -40,75 +38,6 @@ RESOURCES = {
 """What the classes of the path are put together as, to say what most of it is."""
 
 NAMELESS = {"untraced": "(nothing recorded)", "idle": "(idle)"}
-
-
-class PathOp(Record, frozen=True, kw_only=True):
-    """All stretches of the critical path that events of one name take."""
-
-    name: str
-    class_name: Annotated[str, doc("one of `CLASSES` of `dependencies.path`")]
-    ns: Annotated[int, doc("time on the critical path")]
-    share: Annotated[float, doc("of the span")]
-    num: Annotated[int, doc("stretches of the path")]
-    where: Annotated[Place, doc("place of the longest one")] = Place()
-
-
-class PathSegment(Record, frozen=True, kw_only=True):
-    """One stretch of the critical path."""
-
-    start_ns: int
-    end_ns: int
-    class_name: str
-    name: str
-    event: Annotated[int | None, doc("row of `events`; null where nothing was recorded")] = None
-
-
-class OpSlack(Record, frozen=True, kw_only=True):
-    """How far the events of one name are from holding anything up."""
-
-    name: str
-    is_device: bool
-    ns: Annotated[int, doc("total own time")]
-    critical_ns: Annotated[int, doc("part of it without slack")]
-    least_slack_ns: Annotated[
-        int, doc("how much longer the tightest could take without making the run longer")
-    ]
-    median_slack_ns: int
-    num: int
-
-
-class StepPath(Record, frozen=True, kw_only=True):
-    """The part of the critical path that lies within one step."""
-
-    name: str
-    total_ns: int
-    mostly: str = "none"
-    by_class: dict[str, int]
-
-
-class CriticalPath(Record, frozen=True, kw_only=True):
-    """The chain that the run is made of, from its end back to its start; `by_class` sums to `total_ns` exactly."""
-
-    total_ns: Annotated[int, doc("the span, as in the breakdown")]
-    mostly: Annotated[
-        str,
-        doc("compute, communication, copies, launch, data, host, idle: what most of it is; none if empty"),
-    ] = "none"
-    by_class: Annotated[dict[str, int], doc("ns per class; every class is there")]
-    by_op: Annotated[list[PathOp], doc("longest first, limited")] = []
-    by_step: list[StepPath] = []
-    segments: Annotated[list[PathSegment], doc("the longest, in order of time")] = []
-    num_segments: Annotated[int, doc("how many there are in all")] = 0
-    slack: Annotated[
-        list[OpSlack], doc("most time off the path first: to speed these up gains nothing at first")
-    ] = []
-    lag_ns: Annotated[
-        int, doc("part of `idle` that is no gap between queued work: delays without a cause")
-    ] = 0
-    loading: Annotated[
-        Place, doc("the function within the loader in which most of the path's loading runs, if one is known")
-    ] = Place()
-    notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
 
 
 @analysis("critical_path_segments")

@@ -7,31 +7,14 @@ those of the prompts, of a decode those that were generated.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import polars as pl
 
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.linking.engines import served
-from pyrometer.trace.naming.engine_names import EngineKind
-from pyrometer.trace.timing.distribution import Distribution, distribution
+from pyrometer.trace.records.breakdown import EngineSteps
+from pyrometer.trace.timing.distribution import distribution
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
-
-
-class EngineSteps(Record, frozen=True, kw_only=True):
-    """All steps of one kind."""
-
-    kind: Annotated[EngineKind, doc("prefill, decode, mixed, or unknown where the annotation does not say")]
-    num_steps: int
-    requests: Annotated[int, doc("served, summed over the steps")]
-    tokens: Annotated[int, doc("new ones: of prompts in a prefill, generated in a decode")]
-    total_ns: int
-    step: Annotated[Distribution | None, doc("length of a step")] = None
-    tokens_per_s: Annotated[float | None, doc("new tokens over total_ns")] = None
-    device_ns: Annotated[int, doc("durations of the work that the steps launched")] = 0
-    num_work: Annotated[int, doc("kernels, copies and fills")] = 0
 
 
 @analysis("engine_steps")

@@ -8,41 +8,19 @@ n-th range of a device is its n-th launch. Where ranges and launches are not as 
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 import numpy as np
 import polars as pl
 
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import CALLS, Kind, is_kind
 from pyrometer.trace.naming.kernel_names import shorten
+from pyrometer.trace.records.rates import FLOP_OF, OperatorCounters
 from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.trace import RankTrace
 
 LAUNCH = r"^(cuda|hip)(Ext)?(Module)?Launch(Cooperative)?Kernel|^cu(da)?Launch(Cooperative)?Kernel"
 """Calls that launch one kernel each."""
-
-FLOP_OF = {
-    f"smsp__sass_thread_inst_executed_op_{kind}{operation}_pred_on.sum": 2 if operation == "fma" else 1
-    for kind in "hfd"
-    for operation in ("add", "mul", "fma")
-}
-"""Counters of arithmetic outside of tensor cores, and how many FLOP one instruction of a thread is."""
-
-
-class OperatorCounters(Record, frozen=True, kw_only=True):
-    """The counters of all kernels of one name that one operator launched."""
-
-    op: Annotated[str | None, doc("innermost operator; null where ranges and launches are not as many")] = (
-        None
-    )
-    kernel: Annotated[str, doc("without namespaces and parameters, or the name of a range that the user set")]
-    calls: int
-    flop: Annotated[float | None, doc("outside of tensor cores; null without counters of arithmetic")] = None
-    counters: Annotated[
-        dict[str, float], doc("sums of `….sum`, means of the others, by the name of the metric")
-    ] = {}
 
 
 @analysis("hardware_counters")

@@ -4,7 +4,7 @@ A device is idle when no kernel, copy or fill runs on any of its streams. Of the
 are set apart: what lies before the first and after the last work of a device (leading, trailing), and gaps that are at
 least half covered by the profiler's own overhead. All the rest is attributed, gap by gap, on two axes: the cause
 (`pyrometer.trace.timing.gaps.device_gaps`) and what the thread that launched the next work did most of the time
-(`pyrometer.trace.timing.host_time.HOST_KINDS`). Several devices add up.
+(`pyrometer.trace.records.waiting.HOST_KINDS`). Several devices add up.
 
 Without device work, idle means that no thread ran a collective, or an operator outside the data loader. Such gaps have
 the cause `no_operator` and are attributed on the main thread, the one that runs the most operators.
@@ -12,18 +12,16 @@ the cause `no_operator` and are attributed on the main thread, the one that runs
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
 import numpy as np
 import polars as pl
 
 from pyrometer.place import Place
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.launches import SHORT_NS
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.linking.steps import step_of
 from pyrometer.trace.program.where import where
+from pyrometer.trace.records.waiting import HOST_KINDS, HostActivity, Idle, IdleGap, IdleGroup, StreamIdle
 from pyrometer.trace.rows import IntArray, pick, row_numbers
 from pyrometer.trace.timing.gaps import (
     ISSUING_NS,
@@ -33,99 +31,10 @@ from pyrometer.trace.timing.gaps import (
     operator_gaps,
     profiler_overhead,
 )
-from pyrometer.trace.timing.host_time import HOST_KINDS, HostTime, host_time
+from pyrometer.trace.timing.host_time import HostTime, host_time
 from pyrometer.trace.timing.intervals import covered
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
-
-
-class HostActivity(Record, frozen=True, kw_only=True):
-    """What the host did during idle time."""
-
-    kind: Annotated[str, doc("; ".join(HOST_KINDS))]
-    name: Annotated[str | None, doc("operator, function, call or annotation")] = None
-    total_ns: Annotated[int, doc("how long, within the gap or gaps")] = 0
-
-
-class IdleGap(Record, frozen=True, kw_only=True):
-    """One gap."""
-
-    start_ns: int
-    dur_ns: int
-    device: Annotated[int | None, doc("null without device work")]
-    cause: Annotated[
-        str,
-        doc(
-            "sync_drain, launch_starvation, between_collectives, turnaround, dependency, unknown; or no_operator"
-        ),
-    ]
-    host: HostActivity
-    where: Annotated[Place, doc("place of what the host did, else of the launch that ended the gap")]
-    share: Annotated[float, doc("of all attributed idle time")]
-    step: Annotated[int | None, doc("row of the steps in which the gap begins")] = None
-    previous: Annotated[str | None, doc("device work before the gap")] = None
-    previous_ns: Annotated[int | None, doc("how long that ran")] = None
-    next: Annotated[str | None, doc("device work after the gap")] = None
-
-
-class IdleGroup(Record, frozen=True, kw_only=True):
-    """All gaps of one cause in which the host mostly did one kind of thing."""
-
-    cause: str
-    host: str
-    num_gaps: int
-    total_ns: int
-    share: Annotated[float, doc("of all attributed idle time")]
-    after_short_ns: Annotated[
-        int, doc("of total_ns: in gaps up to 1 ms that follow a kernel below 10 µs")
-    ] = 0
-    doing: Annotated[list[HostActivity], doc("what it did the longest, at most three")] = []
-
-
-class StreamIdle(Record, frozen=True, kw_only=True):
-    """Gaps between consecutive work of one stream, by why the next work had not begun."""
-
-    device: int
-    stream: int
-    num_gaps: int
-    idle_ns: Annotated[int, doc("sum of the four that follow")]
-    host_wait_ns: Annotated[int, doc("the next work was launched only after the work before it had ended")]
-    kernel_wait_ns: Annotated[int, doc("launched in time, and at most 30 µs: the device's turn-around")]
-    other_wait_ns: Annotated[int, doc("launched in time, and waited longer: for an event or another stream")]
-    unknown_ns: Annotated[int, doc("the launch of the next work is not in the trace")]
-
-
-class Idle(Record, frozen=True, kw_only=True):
-    """Idle time of one rank; `idle_ns` is the sum of `attributed_ns` and of the three that are set apart."""
-
-    of: Annotated[Literal["device", "host"], doc("host: in a trace without device work")]
-    idle_ns: Annotated[int, doc("within the span, summed over devices")]
-    attributed_ns: Annotated[int, doc("sum of all gaps")]
-    leading_ns: Annotated[int, doc("before the first work of a device")] = 0
-    trailing_ns: Annotated[int, doc("after the last work of a device")] = 0
-    profiler_ns: Annotated[int, doc("gaps that the profiler itself caused")] = 0
-    after_short_ns: Annotated[
-        int,
-        doc(
-            "of attributed_ns: in gaps up to 1 ms that follow a kernel below 10 µs, which ended before more was launched"
-        ),
-    ] = 0
-    num_gaps: int = 0
-    gaps: Annotated[list[IdleGap], doc("the longest, the longest first")] = []
-    num_other_gaps: Annotated[int, doc("gaps that are not listed")] = 0
-    other_gaps_ns: int = 0
-    groups: Annotated[
-        list[IdleGroup], doc("all gaps by cause and by what the host did, the largest first")
-    ] = []
-    host_ns: Annotated[
-        dict[str, int], doc("what the host did in all gaps, to the ns; sums to attributed_ns")
-    ] = {}
-    by_stream: list[StreamIdle] = []
-
-    @property
-    def between_collectives_ns(self) -> int:
-        """Of attributed_ns: the host issues one collective after another."""
-        return sum(group.total_ns for group in self.groups if group.cause == "between_collectives")
 
 
 @analysis("idle")

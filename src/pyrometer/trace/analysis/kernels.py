@@ -9,85 +9,18 @@ slots of all waves the share `tail_share` stays empty, and a launch below one wa
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import polars as pl
 
-from pyrometer.place import Place
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.generated_kernels import parse_generated
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.occupancy import with_occupancy
 from pyrometer.trace.program.where import PLACE, place_of, places_of
+from pyrometer.trace.records.device import CategoryTotal, GraphTotal, KernelSummary, KernelTotal
 from pyrometer.trace.trace import RankTrace, kept
 
 UNNAMED = "(unnamed)"
-
-
-class KernelTotal(Record, frozen=True, kw_only=True):
-    """All launches of one kernel."""
-
-    name: str
-    short_name: Annotated[str, doc("without namespaces and parameters")]
-    category: Annotated[str, doc("gemm, conv, attention, elementwise, …, other")]
-    calls: int
-    total_ns: int
-    mean_ns: float
-    min_ns: int
-    max_ns: int
-    share: Annotated[float, doc("of the sum over all kernels")]
-    share_of_span: Annotated[float | None, doc("total over the span of the trace")] = None
-    occupancy: Annotated[
-        float | None, doc("estimated: threads resident over those that fit, 0…1, weighted with duration")
-    ] = None
-    waves: Annotated[float | None, doc("blocks over what the device holds at a time, weighted")] = None
-    tail_share: Annotated[float | None, doc("block slots of all waves that stay empty, weighted")] = None
-    tensor_cores: Annotated[
-        bool | None, doc("by its name it runs on matrix units; null where a product's name does not say")
-    ] = False
-    source_ops: Annotated[list[str], doc("ATen operators that a generated kernel replaces")] = []
-    kernel_file: Annotated[str | None, doc("generated source")] = None
-    where: Annotated[Place, doc("of the longest launch")] = Place()
-
-
-class CategoryTotal(Record, frozen=True, kw_only=True):
-    """All kernels of one category."""
-
-    category: str
-    num_kernels: Annotated[int, doc("different names")]
-    calls: int
-    total_ns: int
-    share: float
-
-
-class GraphTotal(Record, frozen=True, kw_only=True):
-    """The kernels that one captured graph launched."""
-
-    graph: Annotated[int, doc("`graph id`; where the file has none −1, −2, … for each sequence of kernels")]
-    launches: Annotated[int, doc("launching calls")]
-    calls: Annotated[int, doc("kernels")]
-    total_ns: int
-    share: float
-
-
-class KernelSummary(Record, frozen=True, kw_only=True):
-    """All kernels of one rank."""
-
-    calls: int
-    num_kernels: Annotated[int, doc("different names")]
-    total_ns: int
-    share_of_span: float | None = None
-    median_ns: Annotated[int | None, doc("duration of a launch; nearest rank")] = None
-    occupancy: Annotated[float | None, doc("0…1, weighted with duration; over kernels that have one")] = None
-    tail_share: Annotated[float | None, doc("weighted with duration; over kernels that have one")] = None
-    tensor_core_ns: Annotated[int, doc("on matrix units, by name")] = 0
-    unknown_core_ns: Annotated[int, doc("products whose names do not say on which units they run")] = 0
-    unclassified_ns: Annotated[int, doc("kernels of category other")] = 0
-    categories: list[CategoryTotal] = []
-    graphs: list[GraphTotal] = []
-    top: Annotated[list[KernelTotal], doc("by total time")] = []
 
 
 @analysis("kernels")

@@ -16,17 +16,22 @@ mostly dispatch, and where they come from.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import polars as pl
 
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.graphs.join import explained_work
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import is_communication
-from pyrometer.trace.program.call_sites import CallSite, call_sites
-from pyrometer.trace.timing.distribution import Distribution, distribution
+from pyrometer.trace.program.call_sites import call_sites
+from pyrometer.trace.records.device import (
+    SHORTEST_NS,
+    Dispatch,
+    GraphLaunches,
+    Launches,
+    LaunchReport,
+    Queue,
+)
+from pyrometer.trace.timing.distribution import distribution
 from pyrometer.trace.timing.intervals import Intervals, clip, complement, length, merge, union
 from pyrometer.trace.timing.queues import launched, queue_depth
 from pyrometer.trace.trace import RankTrace
@@ -41,64 +46,12 @@ LONG_DELAY_NS = 100_000
 """A delay above this means that work queued up, or that the device waited for something else."""
 
 
-class Queue(Record, frozen=True, kw_only=True):
-    """The queue of one stream."""
-
-    device: int | None = None
-    stream: int | None = None
-    num_launched: Annotated[int, doc("pieces of work with a launch in the trace")]
-    max_depth: Annotated[int, doc("most work waiting at a time")]
-    mean_depth: Annotated[float, doc("over time")]
-    observed_ns: Annotated[int, doc("first launch to last end")]
-    empty_ns: Annotated[int, doc("time in which nothing waits; the stream may be running its last work")]
-    full_ns: Annotated[int, doc("time with 1024 or more waiting, when a launch blocks")] = 0
-
-
-class GraphLaunches(Record, frozen=True, kw_only=True):
-    """Calls that launch several pieces of work."""
-
-    num_launches: int
-    num_work: int
-    mean_work: Annotated[float, doc("pieces of work per launch")]
-    num_explained: Annotated[
-        int, doc("pieces of work whose operators are known from the capture of their graph")
-    ] = 0
-
-
-class Launches(Record, frozen=True, kw_only=True):
-    """Launching on devices; see the module for what is counted."""
-
-    num_work: Annotated[int, doc("kernels, copies and fills")]
-    num_linked: Annotated[int, doc("of these with a launch in the trace")]
-    after_call: Annotated[Distribution | None, doc("start of the work − end of its call")] = None
-    after_start: Annotated[Distribution | None, doc("start of the work − start of its call")] = None
-    num_long_delays: Annotated[int, doc("after_call above 100 µs")] = 0
-    call_ns: Annotated[int, doc("host time in launching calls")] = 0
-    call: Annotated[Distribution | None, doc("duration of launching calls")] = None
-    kernel: Annotated[Distribution | None, doc("duration of kernels, communication left out")] = None
-    num_short: Annotated[int, doc("of these kernels: below 10 µs")] = 0
-    short_ns: Annotated[int, doc("their device time")] = 0
-    num_shorter_than_launch: Annotated[int, doc("kernels that took less than their launching call")] = 0
-    kernels_per_s: Annotated[float | None, doc("over the span of the trace")] = None
-    launches_per_step: Annotated[float | None, doc("launching calls; mean over the steps")] = None
-    device_span_ns: Annotated[int, doc("first device work to the last, added over devices")] = 0
-    waiting_ns: Annotated[
-        int, doc("of that: nothing runs on the device and nothing is queued; the host has not launched more")
-    ] = 0
-    waiting_share: float | None = None
-    starting_ns: Annotated[
-        int, doc("nothing runs, though work is queued: launch latency, or waiting for another stream")
-    ] = 0
-    queues: list[Queue] = []
-    graphs: GraphLaunches | None = None
-    sites: Annotated[list[CallSite], doc("where short kernels come from, most device work first")] = []
-
-
 DISPATCHES = 5
 """An operator is short that takes no longer than so many that compute nothing."""
 
-SHORTEST_NS, LONGEST_NS = 10_000, 100_000
-"""Between these lies what counts as short, whatever the machine."""
+
+LONGEST_NS = 100_000
+"""What takes longer is not, whatever the machine."""
 
 VIEWS = (
     "aten::as_strided", "aten::view", "aten::select", "aten::slice", "aten::t", "aten::transpose", "aten::permute", "aten::expand",
@@ -107,41 +60,6 @@ VIEWS = (
 """Operators whose time is all dispatch, at any size."""
 
 FEWEST_VIEWS = 20
-
-
-class Dispatch(Record, frozen=True, kw_only=True):
-    """Operators on the host: is it dispatch that takes the time?"""
-
-    num_ops: Annotated[int, doc("operators that no other operator called")]
-    num_nested: Annotated[int, doc("operators that another called")]
-    ops_per_step: Annotated[float | None, doc("both together; mean over the steps")] = None
-    op_ns: Annotated[int, doc("host time in operators, of all threads")]
-    between_ns: Annotated[
-        int, doc("between outermost operators of a thread that follow within 100 µs: Python and dispatch")
-    ] = 0
-    own: Annotated[Distribution | None, doc("an operator's own time, nested ones excluded")] = None
-    dispatch_ns: Annotated[
-        int | None,
-        doc("median own time of operators that compute nothing, under the profiler; null with fewer than 20"),
-    ] = None
-    short_limit_ns: Annotated[
-        int, doc("below this an operator counts as short: 5 times dispatch_ns, from 10 to 100 µs")
-    ] = SHORTEST_NS
-    num_short: Annotated[int, doc("outermost operators below short_limit_ns in all")] = 0
-    short_ns: Annotated[int, doc("their time")] = 0
-    short_share: Annotated[float | None, doc("of the host time in operators")] = None
-    own_short_share: Annotated[
-        float | None, doc("of the host time in operators: own times below short_limit_ns, of nested ones too")
-    ] = None
-    sites: Annotated[list[CallSite], doc("where short operators come from, most time first")] = []
-
-
-class LaunchReport(Record, frozen=True, kw_only=True):
-    """Launching on devices, and dispatching on the host."""
-
-    num_steps: int
-    device: Annotated[Launches | None, doc("absent without device work")] = None
-    host: Dispatch
 
 
 @analysis("launches")

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 
-from pyrometer.record import Record, doc
-from pyrometer.trace.analysis.breakdown import Parts, parts_of
+from pyrometer.trace.analysis.breakdown import parts_of
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.records.breakdown import OverTime, Parts
 from pyrometer.trace.trace import RankTrace
 
 SLICES = 120
-
-
-class OverTime(Record, frozen=True, kw_only=True):
-    """The span in slices; over all slices each part sums to that of the whole breakdown."""
-
-    edges_ns: Annotated[
-        list[int], doc("ends of the slices on the clock of the file: one more than there are slices")
-    ]
-    parts: Annotated[dict[str, list[int]], doc("ns of each part per slice, of parts that occur")]
 
 
 @analysis("over_time")

@@ -7,55 +7,16 @@ to more than the span. Device work belongs to the phase that launched it.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import polars as pl
 
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.program.phase_labels import PhaseLabels, Source, phase_labels
+from pyrometer.trace.program.phase_labels import PhaseLabels, phase_labels
+from pyrometer.trace.records.breakdown import Phase, Phases, StepPhases
 from pyrometer.trace.timing.activity import Activity
 from pyrometer.trace.timing.innermost import innermost
 from pyrometer.trace.timing.intervals import Intervals, clip, covered, length, merge, union
 from pyrometer.trace.trace import RankTrace
-
-
-class Phase(Record, frozen=True, kw_only=True):
-    """One phase, over the whole trace."""
-
-    name: str
-    source: Annotated[
-        Source,
-        doc(
-            "what says so: phase (our own annotation), annotation, optimizer, loader, autograd, module, copy, order"
-        ),
-    ]
-    host_ns: Annotated[int, doc("any thread in it")]
-    device_ns: Annotated[int, doc("durations of the kernels, copies and fills that it launched")]
-    device_busy_ns: Annotated[int, doc("any of them running")]
-    num_kernels: int
-    host_share: Annotated[float, doc("of the span of the trace, how much lies in it")]
-
-
-class StepPhases(Record, frozen=True, kw_only=True):
-    """One step: time per phase. Device work counts in the step that launched it."""
-
-    name: str
-    dur_ns: int
-    host_ns: Annotated[dict[str, int], doc("by phase; wall time within the step")] = {}
-    device_ns: Annotated[dict[str, int], doc("by phase; sum of durations")] = {}
-    other_ns: Annotated[int, doc("within the step, no thread in any phase")] = 0
-
-
-class Phases(Record, frozen=True, kw_only=True):
-    """Phases of one rank, in the order in which they first occur."""
-
-    annotated: Annotated[bool, doc("by phase: annotations; otherwise derived from what else the trace holds")]
-    phases: list[Phase] = []
-    steps: list[StepPhases] = []
-    other_ns: Annotated[int, doc("within the span, no thread in any phase")] = 0
-    other_device_ns: Annotated[int, doc("device work that was launched outside of all phases")] = 0
 
 
 @analysis("phases")

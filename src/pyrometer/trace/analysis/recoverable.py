@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from pyrometer.place import Place
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.updates import updates_by_tensor
-from pyrometer.trace.analysis.what_if import METHOD, bases, replayed_span, touched
+from pyrometer.trace.analysis.what_if import bases, replayed_span, touched
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASS, CLASSES, path_pieces
 from pyrometer.trace.dependencies.select import scales_of, waits_for_others
 from pyrometer.trace.program.rollup import codes
 from pyrometer.trace.program.where import where
+from pyrometer.trace.records.gains import Recoverable
 from pyrometer.trace.rows import IntArray, numbered
 from pyrometer.trace.trace import RankTrace
 
@@ -37,27 +37,6 @@ ADDS = 0.1
 
 OWN = "its own part twice as fast: what runs directly within it, and the device work of that"
 NOTHING = -1
-
-
-class Recoverable(Record, frozen=True, kw_only=True):
-    """One change and what it would bring."""
-
-    name: Annotated[str, doc("what is changed")]
-    what: Annotated[str, doc("the change in words")]
-    kind: Annotated[
-        str, doc("kernel, op, line, module, copy, call, collective, data, launch, sync or update")
-    ]
-    speedup: Annotated[float | None, doc("how many times faster; null takes no time at all")] = None
-    gain_ns: Annotated[int, doc("how much shorter the span would be")]
-    added_ns: Annotated[int, doc("what it adds to those above it in the list; these sum to the joint gain")]
-    critical_ns: Annotated[
-        int, doc("its recorded time on the critical path; of waiting calls, the time that they waited")
-    ]
-    ratio: Annotated[float, doc("new over old span")]
-    ratio_low: float
-    ratio_high: float
-    where: Annotated[Place, doc("place of the longest occurrence")] = Place()
-    method: str = METHOD
 
 
 @dataclass(frozen=True)

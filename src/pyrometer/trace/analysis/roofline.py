@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
-from pyrometer.hardware.peaks import Peaks
+from pyrometer.hardware.datasheet import lookup
+from pyrometer.hardware.peaks import DatasheetPeaks, Peaks
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.costs.movement import FREE
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs

@@ -20,14 +20,11 @@ pauses alone. Traffic turns into time at the rate that the parts achieved. A pau
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.place import Place
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.costs.registry import formula_of
@@ -35,6 +32,7 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.program.rollup import above
 from pyrometer.trace.program.where import where
+from pyrometer.trace.reporting.totals import Sequence
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
@@ -49,31 +47,6 @@ FUSIBLE = frozenset({"elementwise", "reduction", "norm", "softmax", "copy", "tri
 LEADING = frozenset({"gemm", "conv", "attention"})
 FUSIBLE_FAMILIES = frozenset({"elementwise", "reduction", "normalisation", "movement", "generated", "loss"})
 LEADING_FAMILIES = frozenset({"matmul", "convolution", "attention"})
-
-
-class Sequence(Record, frozen=True, kw_only=True):
-    """A sequence that occurs again and again."""
-
-    parts: Annotated[list[str], doc("short kernel names; operators in a trace without device work")]
-    ops: Annotated[list[str | None], doc("operators that launched them, in the first occurrence")]
-    kind: Annotated[
-        str,
-        doc(
-            "chain: all parts are memory-bound; epilogue: the first is a matrix product; repeated: all parts alike"
-        ),
-    ]
-    count: Annotated[int, doc("occurrences, none overlapping another or a listed sequence above")]
-    total_ns: Annotated[int, doc("time of all parts of all occurrences, pauses left out")]
-    part_ns: Annotated[list[int], doc("total_ns by part, in their order")] = []
-    share: Annotated[float, doc("of all work")]
-    pause_ns: Annotated[int, doc("pauses that fusing would remove, each at most 10 µs")]
-    intermediate_bytes: Annotated[
-        int | None, doc("handed from part to part, in all occurrences; absent where shapes are not known")
-    ] = None
-    gain_low_ns: Annotated[int, doc("predicted gain over the whole trace, lower bound")]
-    gain_high_ns: Annotated[int, doc("upper bound")]
-    num_removed: Annotated[int, doc("launches (operators) fewer, over the whole trace")]
-    where: Place
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,16 @@ wait for a device.
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
 
-from pyrometer.place import Place
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.rollup import above
 from pyrometer.trace.program.where import places_of, where
+from pyrometer.trace.records.waiting import StreamWait, Synchronisation, SyncPoint
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.timing.gaps import device_gaps
 from pyrometer.trace.timing.intervals import covered
@@ -46,46 +45,6 @@ OPTIMIZER_STEP = "Optimizer.step#"
 """What an optimizer reads within its update, such as the number of its steps, lies on the host with a device, too."""
 
 PLACE = ("file", "line", "function", "module", "op")
-
-
-class SyncPoint(Record, frozen=True, kw_only=True):
-    """All waits of one kind from one place."""
-
-    name: Annotated[str, doc("operator that made the program wait, else the call itself")]
-    calls: Annotated[list[str], doc("calls inside that waited; empty without device work")] = []
-    scope: Annotated[str, doc("what was waited for: device, stream, event, copy, allocator; or none")]
-    waited_for: Annotated[str | None, doc("device work that ended last within the longest of the waits")] = (
-        None
-    )
-    thread: Annotated[str | None, doc("that waited")] = None
-    num_calls: Annotated[int, doc("how often: once per operator, however many calls it makes")]
-    total_ns: Annotated[int, doc("how long the host was in the calls")]
-    max_ns: Annotated[int, doc("the longest time")]
-    stalled_ns: Annotated[int, doc("of the total, while a device was at work")]
-    device_idle_after_ns: Annotated[int, doc("idle time of devices that drained during one of the calls")] = 0
-    where: Place
-
-
-class StreamWait(Record, frozen=True, kw_only=True):
-    """Waits of one stream for another, which hold up a device and not the host."""
-
-    device: int
-    stream: int
-    waits_for_stream: int | None = None
-    num_waits: int
-
-
-class Synchronisation(Record, frozen=True, kw_only=True):
-    """Where one rank's host waited for its devices."""
-
-    points: Annotated[list[SyncPoint], doc("the longest stall first")] = []
-    stream_waits: Annotated[list[StreamWait], doc("in traces with synchronisation records")] = []
-    num_calls: int = 0
-    total_ns: int = 0
-    stalled_ns: int = 0
-    device_idle_after_ns: int = 0
-    num_profiler_calls: Annotated[int, doc("made by the profiler when it stopped, and left out")] = 0
-    would_stall: Annotated[bool, doc("no device work: the points would wait if there were a device")] = False
 
 
 @analysis("sync_points")

@@ -2,75 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.quantity import Bytes
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.roofline import UNLINKED, AnyPeaks, Roof, roof_of, roofline
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
+from pyrometer.trace.records.rates import StepUtilisation, Uncovered, Utilisation
 from pyrometer.trace.rows import distinct, row_numbers
 from pyrometer.trace.timing.step_windows import step_windows
 from pyrometer.trace.trace import RankTrace
-
-
-class Uncovered(Record, frozen=True, kw_only=True):
-    """Time that no formula covers."""
-
-    op: str
-    time_ns: int
-    share: Annotated[float, doc("of all time")]
-    reason: str
-
-
-class StepUtilisation(Record, frozen=True, kw_only=True):
-    """What a device did in one step."""
-
-    step: Annotated[int, doc("row of the steps")]
-    name: str
-    wall_ns: int
-    flop: Annotated[int, doc("of all operators with a formula that were launched in it")]
-    num_bytes: Bytes
-    mfu: float | None = None
-    bandwidth_utilisation: float | None = None
-
-
-class Utilisation(Record, frozen=True, kw_only=True):
-    """What the device was used for, as a whole."""
-
-    span_ns: int
-    time_ns: Annotated[int, doc("device work; in a trace without it operators, each its own time")]
-    covered_ns: Annotated[int, doc("of this the time of operators with a formula")]
-    overhead_ns: Annotated[
-        int, doc("views, allocations and wrappers: host time that no formula could cover")
-    ] = 0
-    communication_ns: int = 0
-    transfer_ns: Annotated[int, doc("copies between host and device")] = 0
-    unlinked_ns: Annotated[
-        int, doc("device work that names no operator: graphs, or launches missing from the trace")
-    ] = 0
-    covered_share: Annotated[
-        float | None, doc("covered over all but communication, transfers and overhead")
-    ] = None
-    flop: int
-    matrix_flop: Annotated[int, doc("of matrix products, convolutions and attention")]
-    num_bytes: Annotated[Bytes, doc("the least that the covered operators must move")]
-    flop_per_s: Annotated[float | None, doc("over the span")] = None
-    bytes_per_s: Annotated[float | None, doc("over the span")] = None
-    mfu: Annotated[
-        float | None,
-        doc(
-            "time that the matrix FLOP would take at their dtypes' peaks, over the span; a lower bound where formulas do not cover all, and recomputed FLOP count"
-        ),
-    ] = None
-    bandwidth_utilisation: Annotated[float | None, doc("bytes at full bandwidth over the span")] = None
-    peaks_source: str | None = None
-    steps: list[StepUtilisation] = []
-    uncovered: Annotated[list[Uncovered], doc("largest first")] = []
 
 
 @analysis("utilisation")

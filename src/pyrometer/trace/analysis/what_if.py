@@ -4,58 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pyrometer.errors import InputError
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.changes import Scales, changed, unchanged, without_lags
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.replay import replay, span_of
 from pyrometer.trace.dependencies.select import KINDS, WITHOUT_NAME, scales_of
+from pyrometer.trace.records.gains import Change, WhatIf
 from pyrometer.trace.trace import RankTrace, kept
-
-METHOD = (
-    "replay of the dependency graph; delays without a recorded cause stay as long as they were, and the interval "
-    "also holds the ratio without them"
-)
-
-
-class Change(Record, frozen=True, kw_only=True):
-    """A part of the program that takes less time.
-
-    >>> Change(kind="kernel", pattern="gemm", speedup=2.0).speedup
-    2.0
-    """
-
-    kind: Annotated[
-        str,
-        doc(
-            "kernel, copy, collective, call, python, host: these events; op, line, module, span, data: all that runs "
-            "within these, with its device work; sync: calls that wait, which then do not; gap: host time between "
-            "events, or with nothing but an annotation; launch: calls that start device work, and the delay until it starts"
-        ),
-    ]
-    name: Annotated[str | None, doc("exact name of the events; of a line `file.py:12` too")] = None
-    pattern: Annotated[str | None, doc("or a regular expression; with neither, all of the kind")] = None
-    speedup: Annotated[float | None, doc("how many times faster; null takes no time at all")] = None
-
-
-class WhatIf(Record, frozen=True, kw_only=True):
-    """A prediction: how long the run would be under some changes, on the same machine and in the same order."""
-
-    changes: list[Change]
-    span_ns: Annotated[int, doc("as recorded")]
-    new_span_ns: int
-    gain_ns: int
-    ratio: Annotated[float, doc("new over old; 1 is no change")]
-    ratio_low: float
-    ratio_high: float
-    touched_ns: Annotated[int, doc("recorded time that the changes shorten, summed over threads and streams")]
-    method: str = METHOD
-    notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
 
 
 class Outcome(NamedTuple):

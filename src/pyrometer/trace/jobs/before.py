@@ -7,7 +7,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind
 from pyrometer.trace.naming.patterns import is_blocking_call, is_communication, is_step_mark
-from pyrometer.trace.program.where import place_names
+from pyrometer.trace.program.where import phase_names
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
 
@@ -62,9 +62,7 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
     work = trace.device_work.filter(~is_communication().fill_null(value=False))
     place = np.searchsorted(timed["start_ns"].to_numpy(), work["start_ns"].to_numpy(), side="right")
     ops = trace.events["name"].gather(work["op"].cast(pl.UInt32))
-    phases = place_names(trace)["phase"].gather(
-        work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series()
-    )
+    phases = phase_names(trace).gather(work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series())
     rows = work.select(
         name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
         phase=phases,
@@ -85,12 +83,10 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
     bare = np.maximum(at - low, 0) - covered(busy, low, np.maximum(at, low))
     waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
     own = host.filter(~waits.fill_null(value=False))
-    rows = own.select(
-        "name", phase=place_names(trace)["phase"].gather(own["event"]), ns="self_ns", place="place"
-    )
+    rows = own.select("name", phase=phase_names(trace).gather(own["event"]), ns="self_ns", place="place")
     rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
         name=pl.lit(BETWEEN),
-        phase=place_names(trace)["phase"].gather(launched["launch"].cast(pl.UInt32)),
+        phase=phase_names(trace).gather(launched["launch"].cast(pl.UInt32)),
         ns="ns",
         place="place",
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.job import ClockOffset
 from pyrometer.trace.jobs.semantics import ENDS_TOGETHER
 from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.rows import IntArray
@@ -18,23 +18,6 @@ MIN_FOR_DRIFT = 30
 
 SAME_CLOCK_NS = 1_000_000
 """Ranks of one host read one clock: a smaller offset is that of leaving the collective, and is not corrected."""
-
-
-class ClockOffset(Record, frozen=True, kw_only=True):
-    """How far a rank's clock is ahead of the reference rank's, beyond what the files' base times say."""
-
-    rank: int
-    offset_ns: Annotated[int, doc("estimated; positive: this clock is ahead")]
-    applied_ns: Annotated[int, doc("what was corrected: the offset, or 0 on the reference's own host")]
-    residual_ns: Annotated[
-        int | None, doc("median deviation of its collective ends from those of all ranks, after correction")
-    ] = None
-    drift_ppm: Annotated[
-        float | None, doc("change of the offset over time; null where it cannot be told")
-    ] = None
-    num_collectives: Annotated[
-        int, doc("collectives behind the estimate; 0: taken from the base time alone")
-    ] = 0
 
 
 def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[ClockOffset]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pyrometer.quantity import counted, format_seconds
 from pyrometer.text import listed
-from pyrometer.trace.jobs.clocks import ClockOffset
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.job import ClockOffset, RankFailure
+from pyrometer.trace.jobs.summary import RankSummary
 
 FAR_APART_NS = 60_000_000_000
 """Clocks that are kept by anything differ by less than a minute; runs one after the other begin further apart."""

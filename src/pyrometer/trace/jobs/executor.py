@@ -15,7 +15,8 @@ from typing import Protocol, TypeAlias, TypeVar
 import msgspec
 
 from pyrometer.errors import InputError, PyrometerError
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.job import RankFailure
+from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
 

@@ -6,13 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from pyrometer.record import Record, doc
-from pyrometer.trace.jobs.clocks import ClockOffset
-from pyrometer.trace.jobs.lateness import LagMap
-from pyrometer.trace.jobs.matching import Mismatch
-from pyrometer.trace.jobs.pipeline import Pipeline
-from pyrometer.trace.jobs.stragglers import Straggler
-from pyrometer.trace.jobs.summary import RankFailure
-from pyrometer.trace.jobs.waits import JobCollective
 
 
 class RankTime(Record, frozen=True, kw_only=True):
@@ -116,3 +109,161 @@ class Job(Record, frozen=True, kw_only=True):
     pipelines: list[Pipeline] = []
     prefetch: Annotated[list[Prefetch], doc("of ranks whose traces name FSDP or ZeRO")] = []
     notes: Annotated[list[str], doc("what could not be told, and why")] = []
+
+
+class ClockOffset(Record, frozen=True, kw_only=True):
+    """How far a rank's clock is ahead of the reference rank's, beyond what the files' base times say."""
+
+    rank: int
+    offset_ns: Annotated[int, doc("estimated; positive: this clock is ahead")]
+    applied_ns: Annotated[int, doc("what was corrected: the offset, or 0 on the reference's own host")]
+    residual_ns: Annotated[
+        int | None, doc("median deviation of its collective ends from those of all ranks, after correction")
+    ] = None
+    drift_ppm: Annotated[
+        float | None, doc("change of the offset over time; null where it cannot be told")
+    ] = None
+    num_collectives: Annotated[
+        int, doc("collectives behind the estimate; 0: taken from the base time alone")
+    ] = 0
+
+
+class LagMap(Record, frozen=True, kw_only=True):
+    """How far ranks came behind the middle one of their group, step by step."""
+
+    ranks: Annotated[
+        list[int], doc("all of a small job; of a large one the stragglers, and others evenly chosen")
+    ]
+    steps: Annotated[list[str], doc("the last of those that the ranks recorded")]
+    lag_ns: Annotated[
+        list[list[int | None]],
+        doc(
+            "by rank and step: the largest lag of its own in a collective, 0 where it came before the middle; null without one"
+        ),
+    ]
+
+
+class Mismatch(Record, frozen=True, kw_only=True):
+    """A collective that ranks of its group disagree on."""
+
+    kind: Annotated[
+        str, doc("missing: not on every rank; names; sizes: unequal messages where they must be equal")
+    ]
+    name: Annotated[str, doc("the collective; several where they differ")]
+    group: str | None = None
+    sequence: Annotated[int | None, doc("number in its group, where the traces hold it")] = None
+    step: str | None = None
+    ranks: Annotated[list[int], doc("missing: ranks without it; else ranks that have it")]
+    message: Annotated[str, doc("one line for people")]
+
+
+class PipelineStage(Record, frozen=True, kw_only=True):
+    """One stage of a pipeline."""
+
+    stage: int
+    rank: int
+    bubble: Annotated[float, doc("share of the step in which the stage computes nothing; mean over steps")]
+    compute_ns: Annotated[int, doc("mean per step")]
+    wait_ns: Annotated[int, doc("total waiting in sends and receives for the other side to begin")]
+
+
+class Pipeline(Record, frozen=True, kw_only=True):
+    """One pipeline: ranks that send to each other in a chain."""
+
+    ranks: list[int]
+    num_stages: int
+    num_microbatches: Annotated[
+        int, doc("sends per step from one stage to the next; with interleaving, times the chunks")
+    ]
+    num_steps: int
+    step_ns: Annotated[int, doc("mean, from the first computing of any stage to the last")]
+    stages: list[PipelineStage]
+    bubble: Annotated[float, doc("mean over stages")]
+    theoretical_bubble: Annotated[
+        float, doc("(p-1)/(m+p-1) of p equal stages and m microbatches in GPipe or 1F1B, with free transfers")
+    ]
+
+
+class Suspect(Record, frozen=True, kw_only=True):
+    """Work that takes longer on a straggler than on the median rank, before the collectives that it comes late to."""
+
+    name: Annotated[
+        str, doc("operator, annotation or kernel; `between operators` is Python or outside waiting")
+    ]
+    side: Annotated[str, doc("device or host")]
+    phase: str | None = None
+    excess_ns: Annotated[
+        int, doc("total over those collectives: this rank's time less the median of the others")
+    ]
+    own_ns: Annotated[int, doc("total over those collectives on this rank")]
+
+
+class Straggler(Record, frozen=True, kw_only=True):
+    """A rank that others wait for."""
+
+    rank: int
+    caused_wait_ns: Annotated[
+        int, doc("sum of the other ranks' waiting in collectives that this rank began last")
+    ]
+    delay_ns: Annotated[int, doc("sum over these collectives of how far it was behind the second last rank")]
+    gain_ns: Annotated[
+        int,
+        doc(
+            "what fixing this rank alone can bring: delay_ns, but no more than the exposed communication that every "
+            "other rank has beyond its own, since what waits behind computing costs nothing"
+        ),
+    ]
+    num_last: Annotated[int, doc("collectives that it began last, by more than the clocks are uncertain")]
+    share: Annotated[float, doc("of all waiting in the job")]
+    num_steps: Annotated[int, doc("steps in which it caused more waiting than any other rank")]
+    persistence: Annotated[
+        float | None, doc("those steps over all steps with waiting; null without steps")
+    ] = None
+    chance: Annotated[
+        float | None,
+        doc(
+            "probability that one of as many equal ranks lags so in as many steps; null with fewer than three steps"
+        ),
+    ] = None
+    suspects: Annotated[
+        list[Suspect], doc("what it is late with; device work first where that explains the delay")
+    ] = []
+
+
+class RankFailure(Record, frozen=True, kw_only=True):
+    """A file that gave no summary."""
+
+    path: str
+    rank: Annotated[int | None, doc("where it could be told")] = None
+    message: Annotated[str, doc("one line for people")]
+
+
+class JobCollective(Record, frozen=True, kw_only=True):
+    """One collective in one group with one dtype, over all ranks; figures per matched call unless they say total."""
+
+    name: str
+    group: str | None = None
+    group_size: int | None = None
+    dtype: str | None = None
+    num_matched: Annotated[int, doc("calls that two or more ranks recorded")]
+    bytes: Annotated[int | None, doc("median message")] = None
+    latency_ns: Annotated[
+        int, doc("median over calls of the shortest duration among the ranks: what moving data takes")
+    ]
+    skew_ns: Annotated[int, doc("median over calls of latest less earliest start")]
+    max_skew_ns: int
+    wait_ns: Annotated[int, doc("total over calls and ranks of the time spent waiting for the last rank")]
+    duration_ns: Annotated[int, doc("total over calls and ranks")]
+    bus_bandwidth: Annotated[
+        float | None,
+        doc("bytes per second on the links while data moves: total messages over total shortest durations"),
+    ] = None
+    group_ranks: Annotated[str | None, doc("ranks of the group, where the traces list them")] = None
+    bus_bandwidth_of_equals: Annotated[
+        float | None,
+        doc(
+            "median of the same collective in the other groups whose ranks lie alike, such as the other data-parallel groups"
+        ),
+    ] = None
+    latest_rank: Annotated[int | None, doc("rank that most often starts last")] = None
+    latest_share: Annotated[float | None, doc("share of the calls in which it does")] = None

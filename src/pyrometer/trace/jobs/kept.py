@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from pyrometer.trace.jobs.executor import Executor
-from pyrometer.trace.jobs.summary import RankFailure
+from pyrometer.trace.jobs.job import RankFailure
 from pyrometer.trace.reading.cache import Cache, default_folder
 from pyrometer.trace.trace import RankTrace
 from pyrometer.version import __version__

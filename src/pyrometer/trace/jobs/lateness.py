@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pyrometer.bench.distributions import student_tail
-from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.job import LagMap
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
 
 FEWEST_STEPS = 3
 """Steps that it takes to tell a steady delay from chance."""
+
+MOST_APART = 2.0
+"""Times the variance of other ranks' steps, up to which those of one rank are taken to vary alike."""
+
+MOST_BORROWED = 3
+"""Times its own degrees of freedom that a rank has with those of others: ranks are never quite alike."""
 
 FAR_OUT = 5.0
 """Deviations, in robust standard deviations, beyond which a step counts no further: a hiccup is not how a rank runs."""
@@ -21,21 +28,6 @@ FAR_OUT = 5.0
 
 MOST_ROWS, MOST_COLUMNS = 32, 40
 """Ranks and steps of a map of lags: what can be told apart on a page."""
-
-
-class LagMap(Record, frozen=True, kw_only=True):
-    """How far ranks came behind the middle one of their group, step by step."""
-
-    ranks: Annotated[
-        list[int], doc("all of a small job; of a large one the stragglers, and others evenly chosen")
-    ]
-    steps: Annotated[list[str], doc("the last of those that the ranks recorded")]
-    lag_ns: Annotated[
-        list[list[int | None]],
-        doc(
-            "by rank and step: the largest lag of its own in a collective, 0 where it came before the middle; null without one"
-        ),
-    ]
 
 
 def between_equals(waits: pl.DataFrame, chains: Sequence[Sequence[int]]) -> pl.DataFrame:
@@ -111,23 +103,72 @@ def _middle(column: str) -> pl.Expr:
     return ((ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)) // 2).over("match")
 
 
-def chance_of_lag(lags: Sequence[int], num_ranks: int) -> float | None:
+class Usual(NamedTuple):
+    """How ranks lag on average, and how their steps vary about that.
+
+    Attributes:
+        num_ranks: that have so many steps as it takes.
+        total_ns: sum of their mean lags.
+        squares: of the deviations of all steps from the mean of their rank.
+        degrees: of freedom of that.
+    """
+
+    num_ranks: int = 0
+    total_ns: float = 0.0
+    squares: float = 0.0
+    degrees: int = 0
+
+    @classmethod
+    def of(cls, lags: Iterable[Sequence[int]]) -> Usual:
+        """Of all ranks of a job."""
+        held = [_without_hiccups(each) for each in lags if len(each) >= FEWEST_STEPS]
+        return cls(
+            len(held),
+            sum(float(each.mean()) for each in held),
+            sum(float(each.var()) * len(each) for each in held),
+            sum(len(each) - 1 for each in held),
+        )
+
+
+def _without_hiccups(lags: Sequence[int]) -> npt.NDArray[np.float64]:
+    values = np.asarray(lags, np.float64)
+    middle = np.median(values)
+    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    return np.clip(values, middle - FAR_OUT * spread, middle + FAR_OUT * spread) if spread else values
+
+
+def chance_of_lag(lags: Sequence[int], num_ranks: int, usual: Usual | None = None) -> float | None:
     """How probable it is that the last of so many equal ranks lags like this, step by step; null for too few steps.
 
-    Student's t over the steps, against ranks that lag behind the middle of all by nothing on average; times the number of ranks, since the worst of them
-    was chosen.
+    Student's t over the steps, against ranks that lag behind the middle of all by nothing on average, or by what the others do;
+    times the number of ranks, since the worst of them was chosen. Few steps do not tell how much they vary: where they vary no
+    more than those of the other ranks, those are asked, too.
+
+    Args:
+        lags: of one rank, by step.
+        num_ranks: of the job.
+        usual: of all ranks, this one among them; `None` where they are not known.
 
     >>> chance_of_lag([100, 110, 90, 105], 4) < 0.01 < chance_of_lag([100, -110, 90, 5], 4)
     True
     """
-    if len(lags) < FEWEST_STEPS:
+    num = len(lags)
+    if num < FEWEST_STEPS:
         return None
-    values = np.asarray(lags, float)
-    middle = np.median(values)
-    spread = 1.4826 * float(np.median(np.abs(values - middle)))
-    held = np.clip(values, middle - FAR_OUT * spread, middle + FAR_OUT * spread) if spread else values
-    error = float(held.std(ddof=1)) / len(held) ** 0.5
+    held = _without_hiccups(lags)
+    mean, squares, degrees = float(held.mean()), float(held.var()) * num, num - 1
+    # One rank of three is the middle, and of two both are: so many are not free.
+    others = 0 if usual is None else usual.num_ranks - 1
+    if usual is not None and others > 1:
+        freedom = (usual.degrees - degrees) * (others - 1) / others
+        apart = (usual.squares - squares) * (others - 1) / others
+        if squares / degrees <= MOST_APART * apart / freedom:
+            variance = (squares + apart) / (degrees + freedom)
+            degrees = int(min(degrees + freedom, MOST_BORROWED * degrees))
+            squares = variance * degrees
+        mean = min(mean, mean - (usual.total_ns - mean) / others)
+    error = (squares / degrees / num) ** 0.5
     if not error:
-        return 0.0 if held.mean() > 0 else 1.0
-    beyond = student_tail(float(held.mean()) / error, len(held) - 1) / 2
-    return min(1.0, num_ranks * (beyond if held.mean() > 0 else 1 - beyond))
+        return 0.0 if mean > 0 else 1.0
+    beyond = student_tail(mean / error, degrees) / 2
+    return min(1.0, num_ranks * (beyond if mean > 0 else 1 - beyond))

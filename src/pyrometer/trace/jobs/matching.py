@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from pyrometer.record import Record, doc
 from pyrometer.text import listed
+from pyrometer.trace.jobs.job import Mismatch
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT, SAME_SIZE, ranks_of
 from pyrometer.trace.jobs.summary import RankSummary
 
 MAX_LISTED = 50
 """Mismatches that are listed; all are counted."""
-
-
-class Mismatch(Record, frozen=True, kw_only=True):
-    """A collective that ranks of its group disagree on."""
-
-    kind: Annotated[
-        str, doc("missing: not on every rank; names; sizes: unequal messages where they must be equal")
-    ]
-    name: Annotated[str, doc("the collective; several where they differ")]
-    group: str | None = None
-    sequence: Annotated[int | None, doc("number in its group, where the traces hold it")] = None
-    step: str | None = None
-    ranks: Annotated[list[int], doc("missing: ranks without it; else ranks that have it")]
-    message: Annotated[str, doc("one line for people")]
 
 
 class Group(NamedTuple):

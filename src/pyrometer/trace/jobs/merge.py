@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 
 from pyrometer.errors import InputError
-from pyrometer.trace.jobs.clocks import ClockOffset, align, estimate_clocks
+from pyrometer.trace.jobs.clocks import align, estimate_clocks
 from pyrometer.trace.jobs.doubts import find_doubts
 from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
-from pyrometer.trace.jobs.job import Job, Prefetch, RankRow
+from pyrometer.trace.jobs.job import ClockOffset, Job, Prefetch, RankFailure, RankRow
 from pyrometer.trace.jobs.kept import Kept, kept_folder
 from pyrometer.trace.jobs.lateness import between_equals, map_lags, with_lag
 from pyrometer.trace.jobs.matching import Matched, match_calls
@@ -19,7 +19,7 @@ from pyrometer.trace.jobs.pipeline import find_pipelines
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
 from pyrometer.trace.jobs.stragglers import find_stragglers
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary, first_calls
+from pyrometer.trace.jobs.summary import RankSummary, first_calls
 from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
 
 MERGED_CALLS = 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyrometer.trace.jobs.executor import FEW_FILES, reduce_file
-from pyrometer.trace.jobs.summary import RankFailure
+from pyrometer.trace.jobs.job import RankFailure
 from pyrometer.trace.trace import RankTrace
 
 PER_CORE = 2

@@ -4,43 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated
 
 import polars as pl
 
-from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.job import Pipeline, PipelineStage
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
 from pyrometer.trace.jobs.summary import RankSummary
 
 MIN_MICROBATCHES = 2
 """Messages per step to the next stage that make a pipeline; one alone is a hand-over of any kind."""
-
-
-class PipelineStage(Record, frozen=True, kw_only=True):
-    """One stage of a pipeline."""
-
-    stage: int
-    rank: int
-    bubble: Annotated[float, doc("share of the step in which the stage computes nothing; mean over steps")]
-    compute_ns: Annotated[int, doc("mean per step")]
-    wait_ns: Annotated[int, doc("total waiting in sends and receives for the other side to begin")]
-
-
-class Pipeline(Record, frozen=True, kw_only=True):
-    """One pipeline: ranks that send to each other in a chain."""
-
-    ranks: list[int]
-    num_stages: int
-    num_microbatches: Annotated[
-        int, doc("sends per step from one stage to the next; with interleaving, times the chunks")
-    ]
-    num_steps: int
-    step_ns: Annotated[int, doc("mean, from the first computing of any stage to the last")]
-    stages: list[PipelineStage]
-    bubble: Annotated[float, doc("mean over stages")]
-    theoretical_bubble: Annotated[
-        float, doc("(p-1)/(m+p-1) of p equal stages and m microbatches in GPipe or 1F1B, with free transfers")
-    ]
 
 
 def find_pipelines(

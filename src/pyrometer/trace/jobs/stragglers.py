@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import polars as pl
 
-from pyrometer.record import Record, doc
-from pyrometer.trace.jobs.lateness import chance_of_lag
+from pyrometer.trace.jobs.job import Straggler, Suspect
+from pyrometer.trace.jobs.lateness import Usual, chance_of_lag
 from pyrometer.trace.jobs.summary import RankSummary
 
 MIN_SHARE = 0.02
@@ -16,52 +15,6 @@ MIN_SHARE = 0.02
 
 COMPARED = 64
 """Other ranks, evenly chosen, beside whose work that of a straggler is put; their median needs no more."""
-
-
-class Suspect(Record, frozen=True, kw_only=True):
-    """Work that takes longer on a straggler than on the median rank, before the collectives that it comes late to."""
-
-    name: Annotated[
-        str, doc("operator, annotation or kernel; `between operators` is Python or outside waiting")
-    ]
-    side: Annotated[str, doc("device or host")]
-    phase: str | None = None
-    excess_ns: Annotated[
-        int, doc("total over those collectives: this rank's time less the median of the others")
-    ]
-    own_ns: Annotated[int, doc("total over those collectives on this rank")]
-
-
-class Straggler(Record, frozen=True, kw_only=True):
-    """A rank that others wait for."""
-
-    rank: int
-    caused_wait_ns: Annotated[
-        int, doc("sum of the other ranks' waiting in collectives that this rank began last")
-    ]
-    delay_ns: Annotated[int, doc("sum over these collectives of how far it was behind the second last rank")]
-    gain_ns: Annotated[
-        int,
-        doc(
-            "what fixing this rank alone can bring: delay_ns, but no more than the exposed communication that every "
-            "other rank has beyond its own, since what waits behind computing costs nothing"
-        ),
-    ]
-    num_last: Annotated[int, doc("collectives that it began last, by more than the clocks are uncertain")]
-    share: Annotated[float, doc("of all waiting in the job")]
-    num_steps: Annotated[int, doc("steps in which it caused more waiting than any other rank")]
-    persistence: Annotated[
-        float | None, doc("those steps over all steps with waiting; null without steps")
-    ] = None
-    chance: Annotated[
-        float | None,
-        doc(
-            "probability that one of as many equal ranks lags so in as many steps; null with fewer than three steps"
-        ),
-    ] = None
-    suspects: Annotated[
-        list[Suspect], doc("what it is late with; device work first where that explains the delay")
-    ] = []
 
 
 def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], noise_ns: int) -> list[Straggler]:
@@ -94,6 +47,7 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
         .agg("lag_ns")
         .iter_rows()
     )
+    usual = Usual.of(lags.values())
     stragglers = []
     for row in by_rank.sort("caused", "rank", descending=[True, False]).iter_rows(named=True):
         if row["caused"] < MIN_SHARE * total:
@@ -110,7 +64,7 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
                 share=row["caused"] / total,
                 num_steps=led,
                 persistence=led / steps if steps else None,
-                chance=chance_of_lag(lags.get(row["rank"], []), len(summaries)),
+                chance=chance_of_lag(lags.get(row["rank"], []), len(summaries), usual),
                 suspects=_suspects(real, late, row["rank"], summaries),
             )
         )

@@ -131,11 +131,3 @@ def first_calls(summary: RankSummary, most: int) -> RankSummary:
         else summary.work,
         num_calls_left_out=summary.num_calls_left_out + excess,
     )
-
-
-class RankFailure(Record, frozen=True, kw_only=True):
-    """A file that gave no summary."""
-
-    path: str
-    rank: Annotated[int | None, doc("where it could be told")] = None
-    message: Annotated[str, doc("one line for people")]

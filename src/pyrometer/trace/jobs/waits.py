@@ -4,48 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import polars as pl
 
-from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.job import JobCollective
 from pyrometer.trace.jobs.matching import Group
 from pyrometer.trace.jobs.semantics import ENDS_TOGETHER, POINT_TO_POINT, bus_factor, ranks_of
 
 SLACK_NS = 100_000
 """A collective may seem to end on one rank this much before another begins: times of old files are rounded."""
-
-
-class JobCollective(Record, frozen=True, kw_only=True):
-    """One collective in one group with one dtype, over all ranks; figures per matched call unless they say total."""
-
-    name: str
-    group: str | None = None
-    group_size: int | None = None
-    dtype: str | None = None
-    num_matched: Annotated[int, doc("calls that two or more ranks recorded")]
-    bytes: Annotated[int | None, doc("median message")] = None
-    latency_ns: Annotated[
-        int, doc("median over calls of the shortest duration among the ranks: what moving data takes")
-    ]
-    skew_ns: Annotated[int, doc("median over calls of latest less earliest start")]
-    max_skew_ns: int
-    wait_ns: Annotated[int, doc("total over calls and ranks of the time spent waiting for the last rank")]
-    duration_ns: Annotated[int, doc("total over calls and ranks")]
-    bus_bandwidth: Annotated[
-        float | None,
-        doc("bytes per second on the links while data moves: total messages over total shortest durations"),
-    ] = None
-    group_ranks: Annotated[str | None, doc("ranks of the group, where the traces list them")] = None
-    bus_bandwidth_of_equals: Annotated[
-        float | None,
-        doc(
-            "median of the same collective in the other groups whose ranks lie alike, such as the other data-parallel groups"
-        ),
-    ] = None
-    latest_rank: Annotated[int | None, doc("rank that most often starts last")] = None
-    latest_share: Annotated[float | None, doc("share of the calls in which it does")] = None
 
 
 def with_waits(calls: pl.DataFrame) -> pl.DataFrame:

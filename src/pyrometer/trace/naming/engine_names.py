@@ -9,9 +9,9 @@ the same sums where these are turned on. A plain `execute_model` tells a step an
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-EngineKind = Literal["prefill", "decode", "mixed", "unknown"]
+from pyrometer.trace.records.breakdown import EngineKind
 
 STEP = r"^(?:execute_(?:\d+_)?context_\d+\(|step\[(?:EXTEND|DECODE|MIXED)\b|(?:prefill|decode)\[bs=|execute_model$)"
 """Annotations of steps."""

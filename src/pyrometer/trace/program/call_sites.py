@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 import polars as pl
 
-from pyrometer.place import Place
-from pyrometer.record import Record, doc
 from pyrometer.trace.program.where import place_of, places_of
+from pyrometer.trace.records.device import CallSite
 from pyrometer.trace.trace import RankTrace
 
 SAID_SITES = 10
-
-
-class CallSite(Record, frozen=True, kw_only=True):
-    """A place that issues many short pieces of work."""
-
-    where: Place
-    name: Annotated[str, doc("operator that is called most often there")]
-    calls: int
-    calls_per_step: float | None = None
-    total_ns: Annotated[int, doc("device time of the short kernels, or the short operators' own time")]
-    share: Annotated[float, doc("of all device or operator time")]
 
 
 def call_sites(trace: RankTrace, rows: pl.DataFrame, total_ns: int, num_steps: int) -> list[CallSite]:

@@ -16,7 +16,7 @@ Without such annotations, the innermost mark around an event decides; what is na
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -26,10 +26,9 @@ from pyrometer.trace.linking.places import module_calls
 from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.naming.patterns import PHASE, is_data_loading
 from pyrometer.trace.program.rollup import above, is_operator
+from pyrometer.trace.records.breakdown import Source
 from pyrometer.trace.rows import IntArray, Mask, pick, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
-
-Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]
 
 OWN_NAME = (
     r"(?i)^\W*(?:(?:train|training|model|step|train_step|training_step)[ _:./]+)?"

@@ -136,7 +136,7 @@ class Details:
         places = (names.fill_null("") != "").arg_true().to_list()
         if not places:
             return
-        held = [events[i] for i in places]
+        held = events.at(places) if isinstance(events, ScannedEvents) else [events[i] for i in places]
         args, _ = arguments.decode([event.args for event in held], CollectiveArgs)
         for arg in args:
             if arg.group_name is None and arg.legacy_group is not None:

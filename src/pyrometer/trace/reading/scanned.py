@@ -57,6 +57,10 @@ class ScannedEvents(Sequence[AnyEvent]):
     def __iter__(self) -> Iterator[AnyEvent]:
         return iter(self.scan.decode(self.rows))
 
+    def at(self, places: Sequence[int]) -> list[AnyEvent]:
+        """Those at some places, decoded together."""
+        return self.scan.decode(self.rows[places])
+
     def names(self) -> pl.Series:
         """Names; null where there is none."""
         numbers = self.scan.fields[NAME, self.rows]

@@ -15,15 +15,16 @@ from pyrometer.hardware.peaks import Peaks
 from pyrometer.record import Record
 from pyrometer.trace.graphs.opening import explained, only_captures, read_joined
 from pyrometer.trace.jobs.executor import Executor, executor_for
-from pyrometer.trace.jobs.job import Job
+from pyrometer.trace.jobs.job import Job, RankFailure
 from pyrometer.trace.jobs.kept import Kept, kept_folder
 from pyrometer.trace.jobs.merge import merge_ranks, summarise
 from pyrometer.trace.jobs.reduce import reduce_rank
-from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.progress import between, heard_by, tell
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reading.repair_log import refuse
-from pyrometer.trace.reporting.rank_report import RankReport, report_rank, report_settled, settle
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.reporting.rank_report import report_rank, report_settled, settle
 from pyrometer.trace.trace import RankTrace, Trace
 
 T = TypeVar("T")

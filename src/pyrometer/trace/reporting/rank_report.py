@@ -7,39 +7,41 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Annotated, NamedTuple
+from typing import NamedTuple, TypeVar
 
+import msgspec
 import polars as pl
 
 from pyrometer.hardware.peaks import Peaks
-from pyrometer.record import Record, doc
-from pyrometer.trace.analysis.bounds import Bounds, bounds
-from pyrometer.trace.analysis.breakdown import Parts, StepBreakdown, StreamBreakdown, breakdown
+from pyrometer.record import Record
+from pyrometer.trace.analysis.bounds import bounds
+from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.analysis.call_tree import call_tree
-from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
-from pyrometer.trace.analysis.collectives import CollectiveGroup, collectives
-from pyrometer.trace.analysis.copies import Copies, copies
-from pyrometer.trace.analysis.critical_path import CriticalPath, critical_path
-from pyrometer.trace.analysis.engine_steps import EngineSteps, engine_steps
-from pyrometer.trace.analysis.hardware_counters import OperatorCounters, hardware_counters
+from pyrometer.trace.analysis.ceilings import ceilings
+from pyrometer.trace.analysis.collectives import collectives
+from pyrometer.trace.analysis.copies import copies
+from pyrometer.trace.analysis.critical_path import critical_path
+from pyrometer.trace.analysis.engine_steps import engine_steps
+from pyrometer.trace.analysis.hardware_counters import hardware_counters
 from pyrometer.trace.analysis.health import health
-from pyrometer.trace.analysis.idle import Idle, IdleGap, idle
-from pyrometer.trace.analysis.kernels import KernelSummary, KernelTotal, kernel_summary, top_kernels
-from pyrometer.trace.analysis.launches import LaunchReport, launches
-from pyrometer.trace.analysis.memory import Memory, memory
+from pyrometer.trace.analysis.idle import idle
+from pyrometer.trace.analysis.kernels import kernel_summary, top_kernels
+from pyrometer.trace.analysis.launches import launches
+from pyrometer.trace.analysis.memory import memory
 from pyrometer.trace.analysis.modules import modules
 from pyrometer.trace.analysis.operators import operators
-from pyrometer.trace.analysis.over_time import OverTime, over_time
-from pyrometer.trace.analysis.phases import Phases, phases
-from pyrometer.trace.analysis.recoverable import Recoverable, largest_gains
+from pyrometer.trace.analysis.over_time import over_time
+from pyrometer.trace.analysis.phases import phases
+from pyrometer.trace.analysis.recoverable import largest_gains
 from pyrometer.trace.analysis.roofline import roofline
-from pyrometer.trace.analysis.sequences import Sequence, sequences
-from pyrometer.trace.analysis.synchronisation import Synchronisation, SyncPoint, sync_points
+from pyrometer.trace.analysis.sequences import sequences
+from pyrometer.trace.analysis.synchronisation import sync_points
 from pyrometer.trace.analysis.tensor_cores import tensor_cores
 from pyrometer.trace.analysis.user_lines import user_lines
-from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
-from pyrometer.trace.health.issue import Health, HealthIssue
-from pyrometer.trace.info import Repair
+from pyrometer.trace.analysis.utilisation import utilisation
+from pyrometer.trace.health.issue import Health
+from pyrometer.trace.records.rank import RankReport
+from pyrometer.trace.records.rates import OperatorCounters
 from pyrometer.trace.reporting.totals import (
     LineTotal,
     MatrixProduct,
@@ -47,9 +49,7 @@ from pyrometer.trace.reporting.totals import (
     OpTotal,
     RoofPoint,
     TreeNode,
-    rows,
 )
-from pyrometer.trace.steady.left_out import LeftOut
 from pyrometer.trace.steady.steady import Steady, steady
 from pyrometer.trace.trace import RankTrace
 
@@ -61,79 +61,6 @@ MOST_MODULES = 100
 MOST_NODES = 400
 SMALLEST_NODE = 0.005
 """Share of host or device time below which nodes of the call tree are put together."""
-
-
-class RankReport(Record, frozen=True, kw_only=True):
-    """Where one rank's time went, why, and how far that can be trusted. Times are on the clock of the file."""
-
-    rank: int
-    path: str
-    devices: Annotated[list[str], doc("that did work, by name")] = []
-    num_events: Annotated[int, doc("entries of traceEvents that were read, of every kind")]
-    num_lost_events: Annotated[int, doc("entries that could not be read")] = 0
-    repaired: list[Repair] = []
-    confidence: Annotated[str, doc("high, medium or low: what health leaves of it")]
-    health: Annotated[list[HealthIssue], doc("the gravest first")] = []
-    origin_ns: Annotated[int, doc("start of the span")] = 0
-    span_ns: Annotated[
-        int,
-        doc(
-            "from the first start to the last end over operators, device work, waits for the loader, and their steps"
-        ),
-    ]
-    recorded_span_ns: Annotated[int, doc("the span with what is left out of it")] = 0
-    left_out: Annotated[
-        list[LeftOut],
-        doc(
-            "cold start, and ends with work in flight: no part of span_ns and of what follows. Times of events before a call that was "
-            "cut out are later by what was"
-        ),
-    ] = []
-    breakdown_ns: Annotated[Parts, doc("where the span went; sums to span_ns")]
-    over_time: Annotated[OverTime, doc("the breakdown, slice by slice")]
-    steps: list[StepBreakdown] = []
-    streams: list[StreamBreakdown] = []
-    device_busy_ns: Annotated[int, doc("any kernel, copy or fill running")]
-    num_kernels: int
-    kernel_busy_ns: Annotated[int, doc("any kernel running, on any stream")]
-    kernel_sum_ns: Annotated[int, doc("durations of all kernels")]
-    num_orphans: Annotated[int, doc("device work whose launch is not in the trace")]
-    communication_ns: Annotated[int, doc("communication on any stream")] = 0
-    overlapped_communication_ns: Annotated[int, doc("of which hidden behind compute")] = 0
-    idle_gaps: Annotated[list[IdleGap], doc("the longest")] = []
-    idle: Idle
-    sync_points: Annotated[list[SyncPoint], doc("the longest stall first")] = []
-    synchronisation: Synchronisation
-    top_ops: Annotated[list[OpTotal], doc("most device time first, then host time")] = []
-    top_lines: Annotated[list[LineTotal], doc("lines of the user's program that cause the most work")] = []
-    top_modules: Annotated[list[ModuleTotal], doc("in the order of their first calls")] = []
-    serving: Annotated[
-        list[EngineSteps], doc("steps of an inference engine, prefill and decode apart; empty for others")
-    ] = []
-    phases: Phases
-    call_tree: Annotated[list[TreeNode], doc("merged by path; small nodes put together")] = []
-    critical_path: CriticalPath
-    bounds: Annotated[Bounds, doc("what would help most, resource by resource")] = Bounds()
-    recoverable: Annotated[list[Recoverable], doc("largest predicted gains first, none counted twice")] = []
-    top_kernels: list[KernelTotal] = []
-    kernels: KernelSummary
-    launches: LaunchReport
-    copies: Copies
-    memory: Annotated[Memory, doc("allocations; empty without profile_memory")]
-    collectives: Annotated[list[CollectiveGroup], doc("most exposed first")] = []
-    roofline: Annotated[list[RoofPoint], doc("most time first")] = []
-    ceilings: Annotated[list[Ceiling], doc("what the roofline is under; empty where no peaks are known")] = []
-    utilisation: Utilisation
-    sequences: Annotated[
-        list[Sequence],
-        doc("work that follows each other again and again, and could be fused; largest gain first"),
-    ] = []
-    tensor_cores: Annotated[
-        list[MatrixProduct], doc("most time first; empty without a device or shapes")
-    ] = []
-    hardware_counters: Annotated[
-        list[OperatorCounters], doc("most work first; empty where CUPTI's range profiler wrote none")
-    ] = []
 
 
 class Settled(NamedTuple):
@@ -239,3 +166,21 @@ def _devices(trace: RankTrace) -> list[str]:
     used = trace.device_work.select(pl.col("device").unique().sort())
     names = {device.id: device.name for device in trace.info.devices}
     return [names.get(index) or f"device {index}" for index in used["device"].drop_nulls().to_list()]
+
+
+R = TypeVar("R", bound=Record)
+
+
+def rows(frame: pl.DataFrame, kind: type[R], most: int) -> list[R]:
+    """The first rows of a frame as records, which take the columns that they name.
+
+    >>> class Point(Record, frozen=True, kw_only=True):
+    ...     x: int
+    >>> rows(pl.DataFrame({"x": [1, 2], "y": [3, 4]}), Point, most=1)
+    [Point(x=1)]
+    """
+    named = [name for name in kind.__struct_fields__ if name in frame.columns]
+    chosen = frame.head(most).select(named)
+    if "name" in named:  # files of other programs hold events without one
+        chosen = chosen.with_columns(pl.col("name").fill_null("(no name)"))
+    return msgspec.convert(chosen.to_dicts(), list[kind])  # type: ignore[valid-type]

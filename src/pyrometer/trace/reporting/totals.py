@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-import msgspec
-import polars as pl
-
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
-
-R = TypeVar("R", bound=Record)
 
 
 class OpTotal(Record, frozen=True, kw_only=True):
@@ -140,16 +136,26 @@ class MatrixProduct(Record, frozen=True, kw_only=True):
     multiple: Annotated[int | None, doc("elements in the 16 bytes of which sizes should be multiples")] = None
 
 
-def rows(frame: pl.DataFrame, kind: type[R], most: int) -> list[R]:
-    """The first rows of a frame as records, which take the columns that they name.
+class Sequence(Record, frozen=True, kw_only=True):
+    """A sequence that occurs again and again."""
 
-    >>> class Point(Record, frozen=True, kw_only=True):
-    ...     x: int
-    >>> rows(pl.DataFrame({"x": [1, 2], "y": [3, 4]}), Point, most=1)
-    [Point(x=1)]
-    """
-    named = [name for name in kind.__struct_fields__ if name in frame.columns]
-    chosen = frame.head(most).select(named)
-    if "name" in named:  # files of other programs hold events without one
-        chosen = chosen.with_columns(pl.col("name").fill_null("(no name)"))
-    return msgspec.convert(chosen.to_dicts(), list[kind])  # type: ignore[valid-type]
+    parts: Annotated[list[str], doc("short kernel names; operators in a trace without device work")]
+    ops: Annotated[list[str | None], doc("operators that launched them, in the first occurrence")]
+    kind: Annotated[
+        str,
+        doc(
+            "chain: all parts are memory-bound; epilogue: the first is a matrix product; repeated: all parts alike"
+        ),
+    ]
+    count: Annotated[int, doc("occurrences, none overlapping another or a listed sequence above")]
+    total_ns: Annotated[int, doc("time of all parts of all occurrences, pauses left out")]
+    part_ns: Annotated[list[int], doc("total_ns by part, in their order")] = []
+    share: Annotated[float, doc("of all work")]
+    pause_ns: Annotated[int, doc("pauses that fusing would remove, each at most 10 µs")]
+    intermediate_bytes: Annotated[
+        int | None, doc("handed from part to part, in all occurrences; absent where shapes are not known")
+    ] = None
+    gain_low_ns: Annotated[int, doc("predicted gain over the whole trace, lower bound")]
+    gain_high_ns: Annotated[int, doc("upper bound")]
+    num_removed: Annotated[int, doc("launches (operators) fewer, over the whole trace")]
+    where: Place

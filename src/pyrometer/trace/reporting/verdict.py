@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, counted, format_percent, format_seconds, significant
-from pyrometer.record import Record, doc
-from pyrometer.trace.analysis.bounds import MOSTLY, Bound, Bounds, Resource
-from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.records.gains import MOSTLY, Bound, Bounds, Resource
+from pyrometer.trace.records.rank import RankReport, TraceVerdict
 from pyrometer.trace.reporting.totals import LineTotal
 
 PARTS: dict[Bound, tuple[str, ...]] = {
@@ -84,23 +82,6 @@ HOST_WORK = {
 """What of the critical path is the host's own work."""
 
 NOTHING = "nothing to time was recorded: neither operators nor device work of any length"
-
-
-class TraceVerdict(Record, frozen=True, kw_only=True):
-    """What one rank's trace comes down to."""
-
-    rank: int
-    bound: Annotated[Bound, doc("what would help most, by replay; see `bounds`")]
-    share: Annotated[
-        float,
-        doc(
-            "of the span that it takes; of the host, copies, waits and balanced runs, that would go without; of a step where the "
-            "share of data is known without the profiler"
-        ),
-    ]
-    ratio: Annotated[Ratio, doc("new over old span, if all that bounds took no time, by replay")] = 1.0
-    sentence: Annotated[str, doc("for people")]
-    recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 
 class Busiest(NamedTuple):

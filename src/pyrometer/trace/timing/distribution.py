@@ -4,22 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pyrometer.record import Record
-
-
-class Distribution(Record, frozen=True, kw_only=True):
-    """Of durations or delays; quantiles are observed values (nearest rank)."""
-
-    count: int
-    total_ns: int
-    mean_ns: float
-    min_ns: int
-    p25_ns: int
-    median_ns: int
-    p75_ns: int
-    p95_ns: int
-    p99_ns: int
-    max_ns: int
+from pyrometer.trace.records.breakdown import Distribution
 
 
 def distribution(values: pl.Series) -> Distribution | None:

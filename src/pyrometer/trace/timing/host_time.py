@@ -10,26 +10,11 @@ import polars as pl
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.frames import without_ours
 from pyrometer.trace.naming.patterns import is_data_loading, is_step_mark
+from pyrometer.trace.records.waiting import HOST_KINDS
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.innermost import Overlaps, innermost
 from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
-
-HOST_KINDS = (
-    "data_loading",
-    "garbage_collection",
-    "allocator",
-    "sync",
-    "runtime",
-    "operator",
-    "python",
-    "annotation",
-    "nothing",
-)
-"""What a thread can be doing, by the innermost event that is open: within the data loader; within Python's garbage
-collector; in a call that allocates or frees device memory, waits for a device, or does anything else; in an operator
-with no call below it; in Python with no operator below it; in an annotation with neither (that is what Python looks
-like in a trace without stacks; steps do not count); or nothing was recorded."""
 
 ALLOCATOR = (
     r"^(cuda|hip)(Malloc|Free|HostAlloc|HostMalloc|HostFree)|^(cu|hip)Mem(Create|Map|Unmap|Release|Alloc|Free"

@@ -11,13 +11,15 @@ from typing import TypeVar
 import polars as pl
 
 from pyrometer.place import Place
-from pyrometer.trace.analysis.copies import Copies, copies
-from pyrometer.trace.analysis.idle import Idle, idle
+from pyrometer.trace.analysis.copies import copies
+from pyrometer.trace.analysis.idle import idle
 from pyrometer.trace.analysis.kernels import kernels
 from pyrometer.trace.analysis.modules import modules
 from pyrometer.trace.analysis.operators import operators
 from pyrometer.trace.analysis.roofline import AnyPeaks, roofline
 from pyrometer.trace.analysis.user_lines import user_lines
+from pyrometer.trace.records.device import Copies
+from pyrometer.trace.records.waiting import Idle
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.names import short
 from pyrometer.trace.view.table_record import (

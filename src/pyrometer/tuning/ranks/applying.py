@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.ranks.held import launch_command, require_launcher
+from pyrometer.tuning.ranks.held import require_launcher
 from pyrometer.tuning.recipe.recipe import load_recipe
+from pyrometer.workload.ranks.launch import torchrun
 from pyrometer.workload.script.child import run_child
 from pyrometer.workload.target import Target
 
@@ -25,6 +26,13 @@ def run_with(path: Path, target: Target, num_ranks: int) -> int:
     if recipe.num_ranks is None:
         raise InputError(f"{path}: this recipe is for a workload of one process; leave out --nproc")
     require_launcher()
-    command = launch_command(num_ranks, "apply", str(path.resolve()), [target.place, *target.spec.args])
+    command = torchrun(
+        num_ranks,
+        "pyrometer.tuning.ranks.rank",
+        "apply",
+        str(path.resolve()),
+        target.place,
+        *target.spec.args,
+    )
     code = run_child(command, dict(os.environ)).exit_code
     return code if code >= 0 else 128 - code

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
-import re
 import select
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,15 +20,15 @@ from pyrometer.bench.worker import Run
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.record import Record, from_json
-from pyrometer.tuning.ranks.messages import Answer, Hello, merged
+from pyrometer.tuning.ranks.forks import Forks
+from pyrometer.tuning.ranks.messages import Answer, merged
 from pyrometer.tuning.ranks.rank import WHERE
 from pyrometer.tuning.trials.protocol import Open, Opened
 from pyrometer.tuning.trials.results import TRAINING_STEPS
 from pyrometer.workload.failure import signal_name
-from pyrometer.workload.ranks.launch import first_error
+from pyrometer.workload.ranks.launch import LAUNCHER, first_error
 
 A = TypeVar("A", bound=Record)
-LAUNCHER = "torch.distributed.run"
 FEWEST_STEPS = 2 * TRAINING_STEPS
 """Of a script: those that losses are compared in, and as many to be timed."""
 
@@ -41,9 +36,7 @@ ANSWER_S: Seconds = 2.0
 """For a rank to say where it stands: a thread of its own answers, unless something holds the interpreter."""
 
 END_S: Seconds = 30.0
-
-_SIGNALLED = re.compile(r"exitcode: -(\d+)\) local_rank: (\d+)")
-"""Of what torchrun prints: the rank that a signal ended, first of all."""
+GRACE_S: Seconds = 0.2
 
 
 def require_launcher() -> None:
@@ -65,35 +58,22 @@ def _has_distributed() -> bool:
     return torch.distributed.is_available()
 
 
-def launch_command(num_ranks: int, mode: str, place: str, argv: Sequence[str]) -> list[str]:
-    """How a script is started on ranks of this machine with levers in force."""
-    rank = [sys.executable, "-P", "-m", "pyrometer.tuning.ranks.rank", mode, place]
-    torchrun = [sys.executable, "-m", LAUNCHER, "--standalone", "--no-python"]
-    return [*torchrun, f"--nproc-per-node={num_ranks}", *rank, *argv]
-
-
-def _is_open(rank: socket.socket) -> bool:
-    with contextlib.suppress(ConnectionResetError):
-        return bool(rank.recv(1, socket.MSG_PEEK))
-    return False
-
-
 class HeldRanks:
     """One launch of a script, held at the end of a step.
 
     A script that comes to its end before it is asked no more is started again.
 
     Args:
+        forks: what its ranks are forked from.
         argv: the script and its arguments.
-        num_ranks: how many.
         cwd: its working directory.
         log: file for what it prints.
     """
 
-    def __init__(self, argv: Sequence[str], num_ranks: int, cwd: str, log: Path) -> None:
-        self._argv, self._num_ranks, self._cwd, self._log = list(argv), num_ranks, cwd, log
+    def __init__(self, forks: Forks, argv: Sequence[str], cwd: str, log: Path) -> None:
+        self._forks, self._argv, self._cwd, self._log = forks, list(argv), cwd, log
         self._folder = Path(tempfile.mkdtemp(prefix="pyrometer-"))  # a socket's path must be short
-        self._launcher: subprocess.Popen[bytes] | None = None
+        self._pids: dict[int, int] = {}
         self._ranks: list[socket.socket] = []
         self._unread: list[bytes] = []
         self._opened: Open | None = None
@@ -131,59 +111,45 @@ class HeldRanks:
 
     def _start(self, until: float) -> None:
         place = self._folder / "ranks"
-        with socket.socket(socket.AF_UNIX) as listener, self._log.open("wb") as log:
+        with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(place))
-            listener.listen(self._num_ranks)
-            self._launcher = subprocess.Popen(  # noqa: S603 - torchrun, with the user's own script
-                launch_command(self._num_ranks, "serve", str(place), self._argv),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                cwd=self._cwd,
-            )
-            numbered: dict[int, tuple[socket.socket, bytes]] = {}
-            while len(numbered) < self._num_ranks:
-                if not select.select([listener], [], [], 0.2)[0]:
-                    self._require_running(until)
-                    continue
-                rank = listener.accept()[0]
-                line, _, rest = self._line(rank, b"").partition(b"\n")
-                numbered[from_json(Hello, line).rank] = (rank, rest)
-        place.unlink()
-        self._ranks = [numbered[number][0] for number in sorted(numbered)]
-        self._unread = [numbered[number][1] for number in sorted(numbered)]
-
-    def _require_running(self, until: float) -> None:
-        assert self._launcher is not None
-        if self._launcher.poll() is not None:
-            raise self._died()
-        if time.monotonic() > until:
-            self._stop()
-            raise UserProgramError("torchrun did not start all ranks in time, and was ended")
+            listener.listen(self._forks.num_ranks)
+            self._pids = dict(enumerate(self._forks.launch(self._argv, self._cwd, place, self._log, until)))
+            try:
+                self._ranks = self._forks.accepted(listener, until)
+            finally:
+                place.unlink()
+        self._unread = [b""] * self._forks.num_ranks
 
     def _stop(self) -> None:
+        """End all ranks, and what they have started."""
         for rank in self._ranks:
             rank.close()
-        self._ranks = []
-        if self._launcher is not None:
-            # Ranks die with torchrun, and also where nobody holds the other end of their sockets.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._launcher.pid, signal.SIGKILL)
-            self._launcher.wait()
-            self._launcher = None
+        for number, pid in self._pids.items():
+            self._forks.end(number, pid)
+        self._ranks, self._pids = [], {}
 
-    def _died(self, rank: int | None = None) -> PyrometerError:
-        """Why the launch is over, from what it printed; torchrun has ended the other ranks."""
-        if self._launcher is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._launcher.wait(END_S)
+    def _died(self, number: int) -> PyrometerError:
+        """Why the launch is over, from what a rank ended with or what it printed."""
+        status = self._forks.end(number, self._pids.pop(number), END_S)
         self._stop()
-        said = self._log.read_text(errors="replace")
-        who = "" if rank is None else f"rank {rank}: "
-        if ended := _SIGNALLED.search(said):
-            return UserProgramError(f"rank {ended[2]} was ended by {signal_name(int(ended[1]))}")
-        return UserProgramError(f"{who}{first_error(said)}")
+        if status is not None and status < 0:
+            return UserProgramError(f"rank {number} was ended by {signal_name(-status)}")
+        return UserProgramError(f"rank {number}: {first_error(self._log.read_text(errors='replace'))}")
+
+    def _died_before(self, failed: int) -> PyrometerError | None:
+        """What a rank says that lost another is not the reason: that which a signal ended is."""
+        others = [(number, self._pids.pop(number)) for number in list(self._pids) if number != failed]
+        ended = [(number, self._forks.end(number, pid, GRACE_S)) for number, pid in others]
+        self._stop()
+        return next(
+            (
+                UserProgramError(f"rank {number} was ended by {signal_name(-status)}")
+                for number, status in ended
+                if status is not None and status < 0
+            ),
+            None,
+        )
 
     # ---- messages ----------------------------------------------------------------------------------------------
 
@@ -213,15 +179,15 @@ class HeldRanks:
             left := until - time.monotonic()
         ) > 0:
             ready = select.select(waited, [], [], left)[0]
-            # What others say of a rank that is gone is not the reason.
-            for rank in sorted(ready, key=_is_open):
+            for rank in ready:
                 number = self._ranks.index(rank)
                 self._unread[number] = self._line(rank, self._unread[number])
                 line, _, self._unread[number] = self._unread[number].partition(b"\n")
                 answer = answers[number] = from_json(Answer, line)
                 if answer.failure is not None:
-                    self._stop()
-                    raise answer.failure.revived() from ChildTracebackError(answer.failure.trace)
+                    raise self._died_before(number) or answer.failure.revived() from ChildTracebackError(
+                        answer.failure.trace
+                    )
         return answers
 
     def _line(self, rank: socket.socket, unread: bytes) -> bytes:
@@ -231,7 +197,7 @@ class HeldRanks:
             except ConnectionResetError:
                 chunk = b""
             if not chunk:
-                raise self._died(self._ranks.index(rank) if rank in self._ranks else None)
+                raise self._died(self._ranks.index(rank))
             unread += chunk
         return unread
 

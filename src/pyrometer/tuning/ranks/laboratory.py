@@ -17,6 +17,7 @@ from pyrometer.bench.worker import Ran, Run
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.levers.choice import Configuration, key_of
+from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.held import HeldRanks, require_launcher
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits, Numerics
@@ -30,11 +31,14 @@ HANG_S: Seconds = 60.0
 SLOWER_START = 5
 """Times what the baseline took to be opened, which any other is given."""
 
-RANDOM = "two launches of the script as it is differ in their losses: seed it to have them compared"
+RANDOM = (
+    "two launches of the script as it is differ in their losses, though their generators begin alike: seed what takes its seed "
+    "from the clock, and order what depends on timing, to have them compared"
+)
 REPEATABLE = 1e-2
 
 
-def laboratory_for(target: Target, num_ranks: int, folder: Path, limits: Limits) -> RankLaboratory:
+def laboratory_for(target: Target, forks: Forks, folder: Path, limits: Limits) -> RankLaboratory:
     """A laboratory for a script.
 
     Raises:
@@ -44,14 +48,14 @@ def laboratory_for(target: Target, num_ranks: int, folder: Path, limits: Limits)
         raise InputError(
             f"--nproc: {target.text} is a workload, of one process; name the script that torchrun would start"
         )
-    if num_ranks < 2:
+    if forks.num_ranks < 2:
         raise InputError(
-            f"--nproc: got {num_ranks}; one rank sends nothing, so that there is nothing to tune: give 2 or more, or leave it "
+            f"--nproc: got {forks.num_ranks}; one rank sends nothing, so that there is nothing to tune: give 2 or more, or leave it "
             "out and name a factory, such as train.py:workload"
         )
     require_launcher()
     argv = [target.place, *target.spec.args]
-    return RankLaboratory(Source(), folder, limits, cwd=target.spec.cwd, argv=argv, num_ranks=num_ranks)
+    return RankLaboratory(Source(), folder, limits, cwd=target.spec.cwd, argv=argv, forks=forks)
 
 
 @dataclass
@@ -60,15 +64,22 @@ class RankLaboratory(Laboratory):
 
     Args:
         argv: the script and its arguments.
-        num_ranks: how many ranks it runs on.
+        forks: what its ranks are forked from.
     """
 
     num_steps = 240  # ranks wait for each other, and what delays one delays all
+    num_blocks = 60
+    more_pairs = 2  # which cost little, being forked, and differ more than those of one process
 
     argv: list[str] = field(default_factory=list)
-    num_ranks: int = 2
+    forks: Forks = field(default_factory=lambda: Forks(2))
     _opening_s: Seconds = field(default=0.0, init=False)
     _random: bool = field(default=False, init=False)
+
+    @property
+    def num_ranks(self) -> int:
+        """How many ranks it runs on."""
+        return self.forks.num_ranks
 
     def open(
         self, configuration: Configuration, *, fresh_seed: int | None = None, timeout_s: Seconds | None = None
@@ -86,7 +97,7 @@ class RankLaboratory(Laboratory):
             limit_s = min(limit_s, max(HANG_S, SLOWER_START * self._opening_s))
         with contextlib.ExitStack() as stack:
             name = "log.txt" if fresh_seed is None else f"log-{fresh_seed}.txt"
-            ranks = HeldRanks(self.argv, self.num_ranks, self.cwd, room / name)
+            ranks = HeldRanks(self.forks, self.argv, self.cwd, room / name)
             stack.callback(ranks.close)
             request = protocol.Open(
                 source=self.source,

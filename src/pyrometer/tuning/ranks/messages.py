@@ -19,7 +19,6 @@ class Hello(Record, frozen=True, kw_only=True):
     """The first message of a rank."""
 
     rank: int
-    pid: int
 
 
 class Answer(Record, frozen=True, kw_only=True):

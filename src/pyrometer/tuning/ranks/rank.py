@@ -1,13 +1,14 @@
 """What torchrun starts for each rank: the script with levers in force, held at the end of its steps, or let run.
 
-`python -P -m pyrometer.tuning.ranks.rank serve SOCKET script.py …` answers requests; `… apply RECIPE script.py …` runs the
-script to its end.
+`python -P -m pyrometer.tuning.ranks.rank serve SOCKET` forks ranks that run a script and answer requests;
+`… apply RECIPE script.py …` runs a script to its end.
 """
 
 from __future__ import annotations
 
 import os
 import queue
+import random
 import runpy
 import signal
 import socket
@@ -20,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy.random.bit_generator
 import torch
 
 from pyrometer.bench.comparison.interleaving import seed_all
-from pyrometer.bench.fresh import Failure, die_with_parent
+from pyrometer.bench.fresh import Failure
 from pyrometer.bench.memory import meter_for
 from pyrometer.bench.worker import Ran, Run
 from pyrometer.errors import PyrometerError, UserProgramError
@@ -32,6 +34,7 @@ from pyrometer.source.ownership import owner_of
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.ranks.forks import serve_forks
 from pyrometer.tuning.ranks.messages import Answer, Hello
 from pyrometer.tuning.ranks.watch import Watch
 from pyrometer.tuning.recipe.recipe import load_recipe
@@ -57,7 +60,7 @@ class HeldScript:
         self._times: list[float] = []
         self._began_cpu = 0.0
         self.rank = int(os.environ["RANK"])
-        self._send(Hello(rank=self.rank, pid=os.getpid()))
+        self._send(Hello(rank=self.rank))
         self._opened = msgspec.json.decode(self._lines.readline(), type=protocol.Open)
         self._subject = RankSubject()
         self._watch = Watch(self._subject, self._stepped)
@@ -66,7 +69,7 @@ class HeldScript:
 
     def run(self, argv: Sequence[str]) -> None:
         """Run the script to its end, or until nobody asks any more."""
-        seed_all(self.rank)
+        seed_from_outside(self.rank)
         try:
             apply_to(self._subject, self._opened.levers)
             with self._watch:
@@ -166,6 +169,22 @@ class HeldScript:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def seed_from_outside(rank: int) -> None:
+    """Let a script that does not seed draw the same in each launch, and other values on each rank.
+
+    Generators that NumPy and Python make without a seed take theirs from the system: here from one that is seeded.
+    """
+    seed_all(rank)
+    entropy = random.Random(rank)  # noqa: S311 - to repeat, not to hide
+    numpy.random.bit_generator.randbits = entropy.getrandbits  # type: ignore[attr-defined]
+    plain = random.Random.seed
+
+    def seed(generator: random.Random, value: Any = None, version: int = 2) -> None:
+        plain(generator, entropy.getrandbits(128) if value is None else value, version)
+
+    random.Random.seed = seed  # type: ignore[method-assign, assignment]
+
+
 def _place_of(thread: int) -> str | None:
     """The innermost line of the user's own that a thread is in."""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented, for just this
@@ -247,10 +266,10 @@ def main() -> None:
     """Do what the arguments say."""
     mode, place, *argv = sys.argv[1:]
     if mode == "serve":
-        die_with_parent()
+        order = serve_forks(place)
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(place)
-        HeldScript(connection).run(argv)
+        connection.connect(order.place)
+        HeldScript(connection).run(order.argv)
         return
     try:
         run_with_recipe(Path(place), argv)

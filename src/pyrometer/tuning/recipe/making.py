@@ -6,7 +6,7 @@ import datetime as dt
 from pathlib import Path
 
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes
 from pyrometer.tuning.figures import figures_of
 from pyrometer.tuning.levers.choice import Configuration

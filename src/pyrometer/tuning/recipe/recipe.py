@@ -21,8 +21,9 @@ from torch import nn
 from pyrometer.advice import FixClass
 from pyrometer.errors import InputError
 from pyrometer.files import replacing, sha256_of
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import differing_fields
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes, Ratio, Seconds, counted, format_ratio
 from pyrometer.record import Record, doc, from_dict, to_dict
 from pyrometer.tuning.figures import Figures

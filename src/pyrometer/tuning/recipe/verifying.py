@@ -11,6 +11,7 @@ from pyrometer.bench.stage import Progress
 from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.tuning.outcome import RecipeSummary, Tuning
+from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.laboratory import laboratory_for
 from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.recipe.signature import require_same_model
@@ -53,7 +54,9 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
                 protocol.Source(spec=target.spec), folder, limits, metric=settings.metric, cwd=target.spec.cwd
             )
             if recipe.num_ranks is None
-            else laboratory_for(target, recipe.num_ranks, folder, limits)
+            else laboratory_for(
+                target, stack.enter_context(contextlib.closing(Forks(recipe.num_ranks))), folder, limits
+            )
         )
         with opened(laboratory, ()) as baseline:
             surveyed = laboratory.survey(baseline, [])
@@ -64,7 +67,7 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
         laboratory.find_ready(recipe.configuration, recipe.ready_files())
         verdict = numerics = None
         if recipe.levers:
-            pairs = Pairs(NUM_PAIRS, PAIR_S)
+            pairs = Pairs(NUM_PAIRS * laboratory.more_pairs, PAIR_S)
             verdict, numerics, _ = confirm(laboratory, recipe.configuration, pairs, progress)
     environment = read_environment()
     different = [name for name, _, _ in differing_fields(recipe.environment, environment)]
@@ -75,7 +78,7 @@ def verify(recipe: Recipe, target: Target, settings: TuneSettings, path: Path, p
         kind=recipe.kind,
         baseline=measurement,
         baseline_peak_bytes=peak,
-        recipe=RecipeSummary(path=str(path), levers=list(recipe.configuration)),
+        recipe=RecipeSummary(path=str(path), levers=list(recipe.configuration), num_ranks=recipe.num_ranks),
         final=verdict,
         numerics=numerics,
         levers=[],

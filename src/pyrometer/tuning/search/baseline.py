@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.errors import InputError, PyrometerError
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.search.budget import Budget

@@ -1,8 +1,9 @@
 """The confirmation: the whole recipe against the baseline, in fresh processes, on fresh inputs.
 
 What a search keeps was chosen because it looked good, so that its figures flatter (the winner's curse). What is reported is
-taken anew: each pair of fresh processes gives one estimate, and the interval is that in which the next pair is expected (Student's
-prediction interval over the pairs).
+taken anew: each pair of fresh processes gives one estimate, and the interval is that in which the ratio of the next pair is expected
+(Student's prediction interval over the pairs, without what each estimate is uncertain by itself: the next pair has a ratio of its
+own, but not the noise of these).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from scipy import stats
 
 from pyrometer.bench.comparison.decision import DecisionRule
+from pyrometer.bench.comparison.pairing import merged, robust_sd
 from pyrometer.bench.comparison.verdict import Outcome, Verdict
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, label_of
@@ -30,7 +32,6 @@ CONFIDENCE = 0.95
 LEAST_SPREAD = 0.01
 """Of ln ratios between processes, where so few pairs happen to agree better: where code and data lie in memory makes that much."""
 
-RULE = DecisionRule(confidence=0.99, looks=(12,))
 FRESH_SEED = 7919
 
 
@@ -99,7 +100,8 @@ def confirm(
             ):  # before the steps that are timed: they train the model that the check starts from
                 numerics = laboratory.check(changed)
             compared_s = pairs.compared_s(number, opening_s, laboratory.step_s)
-            verdicts.append(laboratory.compare(baseline, changed, compared_s, RULE, seed=seed))
+            rule = DecisionRule(confidence=0.99, looks=(laboratory.num_blocks,))
+            verdicts.append(laboratory.compare(baseline, changed, compared_s, rule, seed=seed))
             if number == 0:
                 peak = laboratory.peak_bytes(changed)
     return replace(_of_pairs(verdicts), baseline="baseline", candidate=label_of(recipe)), numerics, peak
@@ -124,7 +126,8 @@ def _opened(
 
 
 def _of_pairs(verdicts: Sequence[Verdict]) -> Verdict:
-    estimate, low, high = expected_next([verdict.ratio for verdict in verdicts])
+    noise = float(np.mean([_noise(verdict.log_ratios) for verdict in verdicts]))
+    estimate, low, high = expected_next([verdict.ratio for verdict in verdicts], noise)
     return replace(
         verdicts[-1],
         outcome=_outcome(estimate, low, high, verdicts[-1].margin),
@@ -146,8 +149,18 @@ def _of_pairs(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def expected_next(ratios: Sequence[Ratio]) -> tuple[Ratio, Ratio, Ratio]:
+def _noise(blocks: Sequence[float]) -> float:
+    """The variance of the centre of some blocks."""
+    apart = merged(np.asarray(blocks, dtype=np.float64))
+    return robust_sd(apart) ** 2 / len(apart) if len(apart) else 0.0
+
+
+def expected_next(ratios: Sequence[Ratio], noise: float = 0.0) -> tuple[Ratio, Ratio, Ratio]:
     """The geometric mean, and the interval in which the ratio of another pair of processes is expected.
+
+    Args:
+        ratios: one of each pair.
+        noise: variance of the logarithm of each, of measuring alone.
 
     >>> mean, low, high = expected_next([0.50, 0.51, 0.49, 0.50])
     >>> round(mean, 2), round(low, 2), round(high, 2)
@@ -156,8 +169,11 @@ def expected_next(ratios: Sequence[Ratio]) -> tuple[Ratio, Ratio, Ratio]:
     logs = np.log(np.asarray(ratios, dtype=np.float64))
     if len(logs) < 2:
         return math.exp(logs[0]), 0.0, math.inf
-    spread = max(float(logs.std(ddof=1)), LEAST_SPREAD)
-    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(logs) - 1)) * spread * math.sqrt(1 + 1 / len(logs))
+    num, least = len(logs), LEAST_SPREAD**2
+    seen = max(float(logs.var(ddof=1)), least)
+    # Pairs vary by what processes vary, and by noise; that the mean is uncertain, and that processes vary at all, stays.
+    variance = max(seen * (1 + 1 / num) - noise, max(seen, noise) / num + least)
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, num - 1)) * math.sqrt(variance)
     mean = float(logs.mean())
     return math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)
 

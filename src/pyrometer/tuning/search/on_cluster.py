@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from pyrometer.cluster import LOCAL, connected
 from pyrometer.errors import InputError
 from pyrometer.evidence.options import silent
-from pyrometer.hardware.environment import Environment, read_environment
+from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import require_comparable
+from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Seconds, counted
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyrometer.errors import InputError
+from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.laboratory import laboratory_for
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
@@ -53,7 +54,8 @@ def open_place(
                 raise InputError(
                     "nproc: got a workload, of one process; name the script that torchrun would start"
                 )
-            ranks = laboratory_for(work, num_ranks, folder, limits)
+            forks = stack.enter_context(contextlib.closing(Forks(num_ranks)))
+            ranks = laboratory_for(work, forks, folder, limits)
             yield SearchPlace(work.text, ranks, folder, path, Path(work.spec.cwd))
             return
         if isinstance(work, Target):

@@ -71,9 +71,13 @@ class Laboratory:
 
     Attributes:
         num_steps: that decide most comparisons.
+        num_blocks: of steps in turns that a confirmation takes of each pair of processes.
+        more_pairs: times as many pairs are confirmed by as the settings say, each for as much less time.
     """
 
     num_steps: ClassVar[int] = 60
+    num_blocks: ClassVar[int] = 12
+    more_pairs: ClassVar[int] = 1
 
     source: protocol.Source
     folder: Path

@@ -16,7 +16,8 @@ from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import from_json, to_json
 from pyrometer.workload.ranks.rank import END, REQUEST, TRACE, RankEnd, folder_of, run_rank
-from pyrometer.workload.ranks.stalls import HANG_AFTER_S, Stall, StallWatch
+from pyrometer.workload.ranks.record import Stall
+from pyrometer.workload.ranks.stalls import HANG_AFTER_S, StallWatch
 from pyrometer.workload.ranks.world import World
 from pyrometer.workload.script.child import Ended, run_child
 from pyrometer.workload.script.observe import observed_from
@@ -26,6 +27,8 @@ _PATIENCE_S, _PATIENCE_KILLED_S, _LOOK_S = 60.0, 5.0, 0.1
 """For the other ranks to end after rank 0 has; less where a signal ended it, since the launcher ends the others and then us."""
 
 _SIGNALLED = 128
+
+LAUNCHER = "torch.distributed.run"
 
 NO_EXIT = -9
 """Exit code of a rank that left no word: it was killed together with what watched it."""
@@ -63,6 +66,12 @@ class Launched:
     stalls: list[Stall] = field(default_factory=list)
 
 
+def torchrun(num_ranks: int, module: str, *argv: str) -> list[str]:
+    """How a module of ours, which runs a script, is started on ranks of this machine."""
+    command = [sys.executable, "-m", LAUNCHER, "--standalone", "--no-python", f"--nproc-per-node={num_ranks}"]
+    return [*command, sys.executable, "-P", "-m", module, *argv]
+
+
 def prepare(folder: Path, request: TraceRequest) -> None:
     """Leave word for the ranks what to trace; several may do so at once."""
     part = folder / f"{REQUEST}.{os.getpid()}"
@@ -87,9 +96,7 @@ def launch(
         hang_after_s: ask the ranks where they are when one has not moved for so long.
         tell: called with each stall, from a thread of its own.
     """
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python"]
-    rank = [sys.executable, "-P", "-m", "pyrometer.workload.ranks.rank", str(folder)]
-    command = [*torchrun, f"--nproc-per-node={num_ranks}", *rank, *argv]
+    command = torchrun(num_ranks, "pyrometer.workload.ranks.rank", str(folder), *argv)
     with StallWatch(folder, num_ranks, hang_after_s, tell) as watch:
         ended = run_child(command, dict(os.environ))
     ranks = list(launched_ranks(folder, num_ranks, list(argv), ended))

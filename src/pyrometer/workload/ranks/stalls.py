@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from pyrometer.quantity import Seconds
-from pyrometer.record import Record, doc
 from pyrometer.source.ownership import owner_of
 from pyrometer.workload.ranks.rank import folder_of
+from pyrometer.workload.ranks.record import Stall, Waiting
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
 
 HANG_AFTER_S = 60.0
@@ -27,28 +27,6 @@ ANSWER_S = 10.0
 """What a rank may take to answer; one that holds the interpreter's lock never does."""
 
 _CHUNK = 1 << 20
-
-
-class Waiting(Record, frozen=True, kw_only=True):
-    """Where a rank stood when nothing had moved for long."""
-
-    rank: int
-    place: Annotated[str | None, doc("file:line of the user's own code; null where it did not answer")] = None
-    function: str = ""
-    operation: Annotated[str | None, doc("collective that it waits in; null where it is in none")] = None
-    group: str = ""
-    sequence: Annotated[int | None, doc("number of the collective in its group")] = None
-    elements: Annotated[list[int], doc("shape of its first tensor")] = []
-
-
-class Stall(Record, frozen=True, kw_only=True):
-    """A time in which a rank logged nothing for long."""
-
-    after_s: Annotated[Seconds, doc("since the launch")]
-    silent_s: Annotated[Seconds, doc("for which the rank that was noticed had not moved")]
-    waiting: Annotated[list[Waiting], doc("ranks in a collective that others have not come to")] = []
-    missing: Annotated[list[Waiting], doc("the ranks that they wait for")] = []
-    resumed: Annotated[bool, doc("whether it went on later")] = False
 
 
 @dataclass

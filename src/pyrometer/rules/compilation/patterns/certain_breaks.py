@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pyrometer.rules.compilation.patterns.compile_calls import compile_calls, mentions_compile
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 E = TypeVar("E", bound=ast.expr)
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pyrometer.place import Place
-
-if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Case, Module
 
 COMPILE = "torch.compile"
 TRACERS = ("torch.jit.trace", "torch.jit.trace_module", "torch.jit.script", "torch.export.export")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.compilation.patterns.compile_calls import compile_calls
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 VARIABLES = {
     "TORCH_LOGS": "has the compiler write logs",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pyrometer.compiler.advice.varying import alike_changes
 from pyrometer.place import Place
 from pyrometer.quantity import Seconds, counted, format_seconds
+from pyrometer.rules.finding import Value
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import ChangedInput, Recompile
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.finding import Value
 
 Reason = Literal["module state", "property", "mode", "other"]
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 CACHES = frozenset({"functools.cache", "functools.lru_cache", "functools.cached_property"})
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost
 from pyrometer.quantity import Seconds, counted, format_seconds
+from pyrometer.rules.rule import Case
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.case import Case
 
 RESOURCE = "compile"
 """What everything that takes compile time counts."""

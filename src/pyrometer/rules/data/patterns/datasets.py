@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from pyrometer.rules.rule import Module
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 DECODERS = {
     "PIL.Image.open": "PIL.Image.open",

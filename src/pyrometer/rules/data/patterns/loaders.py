@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyrometer.rules.rule import Module
 from pyrometer.source.edit import Edit
 from pyrometer.source.rewriting import add_argument
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 NAMES = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 POSITIONS = (

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.data.patterns.datasets import item_getters
 from pyrometer.rules.data.patterns.loaders import loader_calls
-from pyrometer.rules.joining import function_at
+from pyrometer.rules.joining import FunctionNode, function_at
+from pyrometer.rules.rule import Case, Module
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLine
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.joining import FunctionNode
-    from pyrometer.source.module import Module
 
 MOST_CALLS_DEEP = 4
 LEAST_SHARE = 0.05

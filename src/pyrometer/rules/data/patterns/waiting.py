@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pyrometer.advice import Cost, Gain
+from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.evidence.data_share import DataShare, measured_share, watched_share
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.data.patterns.loaders import loader_calls
-from pyrometer.rules.finding import Finding
+from pyrometer.rules.finding import Finding, Value
 from pyrometer.rules.from_advice import advice_finding, given_advice
+from pyrometer.rules.rule import Case, Rule
 from pyrometer.rules.untraced import phase_share
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
-    from pyrometer.advice import Advice
     from pyrometer.loading.report import LoaderReport
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Value
-    from pyrometer.rules.rule import Rule
 
 DATA = "data"
 """The resource that all of them count: the time that a step waits for its data."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 Loop = ast.For | ast.AsyncFor | ast.While
 

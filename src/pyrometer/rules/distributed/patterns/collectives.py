@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
+from pyrometer.rules.rule import Case
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.collectives import CollectiveGroup
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.device import CollectiveGroup
+    from pyrometer.trace.records.rank import RankReport
 
 
 def place_of_collective(group: CollectiveGroup, report: RankReport) -> Place:

@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.rule import Case, Module
 from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
     from pyrometer.workload.program.record import Program, Wrapper
 
 DATA_PARALLEL = (

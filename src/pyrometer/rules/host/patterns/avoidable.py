@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.host.patterns.reads import Read
 from pyrometer.source.index import last_name
 from pyrometer.source.rare import BAD_VALUE
 from pyrometer.source.torch_names import OPERATIONS
@@ -19,7 +20,6 @@ from pyrometer.source.value import Kind
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
-    from pyrometer.rules.host.patterns.reads import Read
     from pyrometer.source.module import Hot, Module
 
 REDUCING = words(

@@ -10,12 +10,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.rules.host.patterns import reads, shown, sizes, truth
+from pyrometer.rules.host.patterns.reads import Read, Reads
 from pyrometer.rules.joining import function_at, lines_within
+from pyrometer.rules.rule import Case
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.host.patterns.reads import Read, Reads
-    from pyrometer.trace.analysis.synchronisation import SyncPoint
+    from pyrometer.trace.records.waiting import SyncPoint
 
 UNEXPLAINED = "PYR108"
 """The rule for what no other explains."""

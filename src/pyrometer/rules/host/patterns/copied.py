@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.avoidable import (
     NUMPY_REDUCING,
@@ -12,11 +11,9 @@ from pyrometer.rules.host.patterns.avoidable import (
     is_required,
     uses_of,
 )
+from pyrometer.rules.host.patterns.reads import Read
+from pyrometer.rules.rule import Module
 from pyrometer.source.words import words
-
-if TYPE_CHECKING:
-    from pyrometer.rules.host.patterns.reads import Read
-    from pyrometer.source.module import Module
 
 FURTHEST = 3
 """Names that a value is followed through."""

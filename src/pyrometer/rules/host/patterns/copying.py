@@ -11,11 +11,10 @@ from pyrometer.place import Place
 from pyrometer.rules.host.patterns.reads import goes_to_cpu
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.places import place_of
+from pyrometer.rules.rule import Case, Module
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
-    from pyrometer.trace.analysis.copies import CopyKind, CopyPlace
+    from pyrometer.trace.records.device import CopyKind, CopyPlace
 
 BUILDERS = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray", "torch.scalar_tensor")
 MOVERS = ("to", "cuda")

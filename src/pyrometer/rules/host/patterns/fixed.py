@@ -7,14 +7,11 @@ made in each step pass something fixed. Shapes count as fixed: they seldom chang
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import FunctionNode, last_name
 from pyrometer.source.value import PARAMETER, Kind
 from pyrometer.source.words import words
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 DEEPEST = 4
 """Functions within functions that are looked into."""

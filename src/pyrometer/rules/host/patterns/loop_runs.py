@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds, format_percent
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loops
 from pyrometer.rules.host.patterns.rounds import frames_of, repeated_ns, rounds_of, work_share
 from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, spread
@@ -20,6 +21,7 @@ from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.host.patterns.suppression import suppressions
 from pyrometer.rules.joining import FunctionNode, function_at, module_of
 from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.rule import Case, Module, Rule
 from pyrometer.rules.surroundings import backward_s
 from pyrometer.rules.untraced import Share, untraced
 from pyrometer.source.index import Loop
@@ -28,11 +30,7 @@ from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLeaf, HostLoop, HostProfile
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
-    from pyrometer.rules.rule import Rule
-    from pyrometer.source.module import Module
-    from pyrometer.trace.program.call_sites import CallSite
+    from pyrometer.trace.records.device import CallSite
     from pyrometer.trace.reporting.totals import LineTotal
 
 OPERATORS = frozenset({"operator", "allocation"})

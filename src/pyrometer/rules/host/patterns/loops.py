@@ -11,17 +11,15 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.rules.host.patterns.ragged import is_ragged
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
 from pyrometer.source.knowledge import TORCH_PACKAGES
 from pyrometer.source.parameters import LISTED
 from pyrometer.source.step_loops import iterables
 from pyrometer.source.words import words
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 BUILTINS = frozenset(dir(builtins))
 

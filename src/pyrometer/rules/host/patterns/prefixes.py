@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.rules.host.patterns.loops import FEW_NAME
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
 
 if TYPE_CHECKING:
     from pyrometer.source.index import Loop
-    from pyrometer.source.module import Module
 
 JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack")
 

@@ -14,12 +14,12 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Confidence
 from pyrometer.source.regions import NEAR_PARTS
 from pyrometer.source.value import Kind
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
-    from pyrometer.advice import Confidence
     from pyrometer.source.module import Hot, Module
 
 CONVERSIONS = (

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import Ratio
+from pyrometer.rules.joining import Located
 from pyrometer.rules.sequences import short_ns
 
 if TYPE_CHECKING:
-    from pyrometer.rules.joining import Located
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import TreeNode
 
 SLOW_BYTES_PER_S = 1e9

@@ -5,13 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import Read, read_of, receiver
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
-
+from pyrometer.rules.rule import Module
 
 LOG_METHODS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 LOGGER = re.compile(r"^_?(log|logger|logging|LOG|LOGGER|log_)$")

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import Read, read_of, receiver
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
-
+from pyrometer.rules.rule import Module
 
 SIZED_METHODS = ("nonzero", "unique", "unique_consecutive", "masked_select", "argwhere", "bincount")
 SIZED_FUNCTIONS = tuple(f"torch.{name}" for name in SIZED_METHODS)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio, Seconds, format_percent
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.rule import Case, Rule
 from pyrometer.rules.untraced import Share
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile, LeafKind
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
-    from pyrometer.rules.rule import Rule
 
 INPUT_OUTPUT: frozenset[LeafKind] = frozenset({"logging", "print", "file", "fsync", "process", "network"})
 SERIALISATION: frozenset[LeafKind] = frozenset({"torch.save", "pickle", "json", "copy"})

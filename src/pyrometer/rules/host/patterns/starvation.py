@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Confidence
+from pyrometer.rules.rule import Case
+
 if TYPE_CHECKING:
-    from pyrometer.advice import Confidence
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.idle import HostActivity
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.records.waiting import HostActivity
 
 FEWEST_GAPS = 10
 """Fewer gaps than this are a start or an end, not how the program runs."""

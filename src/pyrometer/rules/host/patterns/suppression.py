@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import FunctionNode, Loop
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 HINT = re.compile(
     r"(^|[^a-z])(nms|iou\w*|ious|overlap\w*|jaccard|suppress\w*|intersection\w*)([^a-z]|$)", re.IGNORECASE

@@ -5,14 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import Read, is_tensor, read_of
+from pyrometer.rules.rule import Module
 from pyrometer.text import one_line
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
-
 
 ASKING = frozenset(["isinstance", "issubclass", "hasattr", "callable", "len"])
 HOST_ATTRIBUTES = frozenset(["training", "is_cuda", "requires_grad", "is_sparse", "ndim", "config"])

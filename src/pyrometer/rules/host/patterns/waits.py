@@ -16,21 +16,18 @@ from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
 from pyrometer.rules.finding import Finding, Severity
 from pyrometer.rules.host.patterns.claims import claimed
+from pyrometer.rules.host.patterns.reads import Read
 from pyrometer.rules.host.patterns.rounds import FEWEST_ROUNDS, reading_ns
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Case, Limit, Module, Rule
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.rewriting import Rewrite
 
 if TYPE_CHECKING:
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.host.patterns.reads import Read
-    from pyrometer.rules.rule import Rule
-    from pyrometer.source.module import Module
-    from pyrometer.trace.analysis.recoverable import Recoverable
-    from pyrometer.trace.analysis.synchronisation import SyncPoint
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.gains import Recoverable
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.records.waiting import SyncPoint
 
 LIMITS = (
     Limit("min_share", 0.01, "below one percent of a step no measurement can tell it from noise"),

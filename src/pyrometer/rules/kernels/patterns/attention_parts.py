@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.kernels.patterns.better import bracketed
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 
 class UnclearError(Exception):

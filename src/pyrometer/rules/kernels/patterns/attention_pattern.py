@@ -6,12 +6,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 PRODUCTS = frozenset(["matmul", "bmm", "baddbmm", "einsum"])
 TRANSPOSES = frozenset(["transpose", "permute", "swapaxes", "swapdims", "t", "adjoint", "movedim"])

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.advice import Gain
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.kernels.patterns.operators import on_device
+from pyrometer.rules.rule import Case
 from pyrometer.rules.sequences import is_tiny, memory_bound_ns, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.analysis.sequences import Sequence
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
+    from pyrometer.trace.reporting.totals import Sequence
 
 
 class Chains(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
+from pyrometer.hardware.datasheet import lookup
+from pyrometer.hardware.peaks import DatasheetPeaks
 
 if TYPE_CHECKING:
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
 
 
 def datasheet(trace: RankReport) -> DatasheetPeaks | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.rules.kernels.patterns.attention_parts import (
     UnclearError,
@@ -22,14 +22,12 @@ from pyrometer.rules.kernels.patterns.attention_parts import (
 )
 from pyrometer.rules.kernels.patterns.attention_pattern import TRANSPOSES, Attention
 from pyrometer.rules.kernels.patterns.better import bracketed
+from pyrometer.rules.rule import Module
 from pyrometer.source.edit import Edit, delete_statement, replace
 from pyrometer.source.index import last_name
 from pyrometer.source.mutation import assigned_in, changed_in_place, names_in
 from pyrometer.source.numbers import is_number
 from pyrometer.source.rewriting import spelled
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 FUSED = "torch.nn.functional.scaled_dot_product_attention"
 CASTS = frozenset(["to", "type_as", "float", "half", "bfloat16", "contiguous"])

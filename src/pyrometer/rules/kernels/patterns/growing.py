@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 from pyrometer.rules.kernels.patterns.better import bracketed
+from pyrometer.rules.rule import Module
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.mutation import assigned_in, changed_in_place, names_in, sources_of
 from pyrometer.source.rewriting import insert_after, insert_before, unused_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyrometer.source.module import Module
 
 Loop: TypeAlias = "ast.For | ast.AsyncFor | ast.While"
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import Ratio
 from pyrometer.rules.host.patterns.rounds import DISPATCHES, operators_below
+from pyrometer.rules.joining import Located
 from pyrometer.rules.kernels.patterns.operators import CONVOLUTIONS, MATRIX_PRODUCTS
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
-    from pyrometer.rules.joining import Located
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
 
 LAYERS = (
     MATRIX_PRODUCTS

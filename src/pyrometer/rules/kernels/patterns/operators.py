@@ -11,14 +11,13 @@ from pyrometer.advice import Cost
 from pyrometer.place import Place, place_text
 from pyrometer.rules.joining import Located, function_at
 from pyrometer.rules.places import place_of
+from pyrometer.rules.rule import Case, Module
 from pyrometer.source.index import last_name
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.host.profile import LeafKind
-    from pyrometer.rules.case import Case
-    from pyrometer.source.module import Module
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import LineTotal, OpTotal, RoofPoint
     from pyrometer.workload.program.record import ModuleFact
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.advice import FixClass
 from pyrometer.rules.kernels.patterns.better import Better, bracketed
@@ -19,11 +19,9 @@ from pyrometer.rules.kernels.patterns.wasteful_products import (
     one_hot_times_table,
     trace_of_product,
 )
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
 from pyrometer.source.rewriting import spelled
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 
 class Pattern(NamedTuple):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.kernels.patterns.better import Better, bracketed
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
 from pyrometer.source.rewriting import spelled
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 
 def one_hot_times_table(module: Module) -> Iterator[Better]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,20 +22,27 @@ _ROOT = "%SRCROOT%"
 def sarif_of(result: LintResult) -> dict[str, Any]:
     """One run with the rules that fired; names of files count from where the reader has the sources."""
     codes = sorted({finding.code for finding in result.findings})
-    notifications = [{"level": "error", "message": {"text": failure}} for failure in result.failures]
-    driver = {
-        "name": "Pyrometer",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "rules": [_rule(find_rule(code)) for code in codes],
-    }
+    return sarif_document(
+        "Pyrometer",
+        [_rule(find_rule(code)) for code in codes],
+        [_result(finding, codes.index(finding.code)) for finding in result.findings],
+        result.failures,
+    )
+
+
+def sarif_document(
+    tool: str, rules: list[dict[str, Any]], results: list[dict[str, Any]], failures: Iterable[str]
+) -> dict[str, Any]:
+    """A document of one run; what failed is in it as well."""
+    notifications = [{"level": "error", "message": {"text": failure}} for failure in failures]
+    driver = {"name": tool, "version": __version__, "semanticVersion": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {"executionSuccessful": not notifications, "toolExecutionNotifications": notifications}
         ],
-        "results": [_result(finding, codes.index(finding.code)) for finding in result.findings],
+        "results": results,
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 

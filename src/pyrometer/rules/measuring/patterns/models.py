@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from pyrometer.rules.rule import Module
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 COMPILERS = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace"})
 

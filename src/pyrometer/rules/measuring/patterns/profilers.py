@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 PROFILERS = ("torch.profiler.profile", "torch.autograd.profiler.profile", "torch.profiler.profiler.profile")
 

@@ -7,14 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyrometer.rules.measuring.patterns.timed import Timing, calls_between, loops_between
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import last_name
 from pyrometer.source.value import Kind
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
 
 WAITING_METHODS = frozenset(
     [

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.rules.measuring.patterns.timed import CLOCKS, timings
-
-if TYPE_CHECKING:
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
 

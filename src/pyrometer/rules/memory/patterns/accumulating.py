@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyrometer.rules.memory.patterns.leaking import last_name
 from pyrometer.rules.memory.patterns.sums import added
+from pyrometer.rules.rule import Module
 from pyrometer.source.index import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.source.hotness import Hot
-    from pyrometer.source.module import Module
 
 Loop = ast.For | ast.AsyncFor | ast.While
 

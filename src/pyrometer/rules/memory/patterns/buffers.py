@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from pyrometer.rules.memory.patterns.accumulating import is_made_within
 from pyrometer.rules.memory.patterns.leaking import last_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 JOINING = (
     "torch.cat",

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.rules.joining import function_at
+from pyrometer.rules.memory.patterns.spent import Spent
+from pyrometer.rules.rule import Case, Module
 from pyrometer.source.names import MISSING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.memory.patterns.spent import Spent
-    from pyrometer.source.module import Module
 
 
 class Cause(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.rules.memory.patterns.accumulating import (
@@ -19,8 +20,6 @@ from pyrometer.rules.memory.patterns.sums import Added, added, summands
 from pyrometer.source.attributes import is_static
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.source.module import FunctionNode, Module
 
 RESETTING = frozenset(["reset", "clear", "zero", "init", "start", "begin"])

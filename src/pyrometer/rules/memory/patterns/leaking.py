@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
+from pyrometer.rules.finding import Finding, Severity
+from pyrometer.rules.rule import Case, Module, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.memory.profile import LeakReport, LeakSite
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding, Severity
-    from pyrometer.rules.rule import Rule
-    from pyrometer.source.module import Module
 
 Cause = Literal["cycle", "graph", "container", "other"]
 

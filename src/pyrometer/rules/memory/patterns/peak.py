@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import Bytes, Ratio, format_bytes, format_percent
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.from_advice import Given, advice_finding, given_advice
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Case, Limit, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyrometer.memory.profile import MemoryProfile
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
-    from pyrometer.rules.rule import Rule
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "parameters": ("parameters", "master"),

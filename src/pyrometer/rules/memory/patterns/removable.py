@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.spent import Spent, calls_of, has_device
-from pyrometer.rules.rule import Limit
+from pyrometer.rules.rule import Case, Limit, Module, Rule
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import delete_statement
 from pyrometer.source.index import last_name
 from pyrometer.source.rare import conditions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
-    from pyrometer.rules.rule import Rule
-    from pyrometer.source.module import Module
 
 MIN_SHARE = Limit("min_share", 0.01, "below one percent of the step no measurement can tell whether it went")
 

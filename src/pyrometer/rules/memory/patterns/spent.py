@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio
+from pyrometer.rules.rule import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.records.rank import RankReport
     from pyrometer.trace.reporting.totals import LineTotal, TreeNode
 
 _FUNCTION = re.compile(r"^(?P<file>.+\.py)\((?P<line>\d+)\): (?P<function>.+)$")

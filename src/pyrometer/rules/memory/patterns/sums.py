@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module
 
 JOINING = frozenset(["add", "maximum", "minimum", "max", "min", "logaddexp"])
 """Functions of torch, and methods, of two tensors; the result has the graphs of both."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
+
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite
-    from pyrometer.place import Place
 
 NOT_FINITE = {"nan": "NaN", "inf": "infinite"}
 

@@ -50,7 +50,7 @@ class DdpNoSync(RankLever):
     def lines(self, parameters: Parameters) -> list[str]:
         """Where to put the context."""
         return [
-            "# around forward and backward of all passes but the last before optimizer.step() and scheduler.step():",
+            "# around forward and backward, where `number` counts passes from 1; optimizer.step() and scheduler.step() come after the last:",
             f"# with contextlib.nullcontext() if number % {parameters['passes']} == 0 else model.no_sync():",
         ]
 
