@@ -28,14 +28,18 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-pytest_plugins = ["cpu_seconds", "few_files", "postgres_server", "pytester"]
+pytest_plugins = ["calling", "cpu_seconds", "few_files", "postgres_server", "pytester"]
 
 
 def pytest_configure() -> None:
     """Nobody looks: widths follow no terminal, whatever a worker was started with, and no verb says how far it is.
 
     A job in the background ignores Ctrl-C, as would every program that a test starts in order to interrupt it.
+
+    Whether the compiler builds what this processor understands is believed: to try it takes each new compile cache a quarter of
+    a minute of processor time, and a kernel half a second.
     """
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
     os.environ.pop("COLUMNS", None)
     os.environ["PYROMETER_PROGRESS"] = "0"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
