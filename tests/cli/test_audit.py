@@ -17,7 +17,6 @@ from pyrometer.evidence.observed import Observed
 from pyrometer.report.schema import schema_of
 from recorded import FILES, recording
 
-ENTRY = "from pyrometer.cli.main import run; run()"
 EVIL = "</script><img src=x onerror=alert(1)>"
 """No legal name of a folder holds a slash: what stands before it is a folder, what is behind it a file."""
 

@@ -42,7 +42,6 @@ def record(name: str, folder: Path, read) -> Run:
         [sys.executable, str(RECORDER), str(out)],
         check=True,
         env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"), "TORCH_TRACE": str(traces)},
-        timeout=280,
     )
     (file,) = read_logs(traces)
     return Run(*read(out), file)
