@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from pyrometer.garbage import Settled
+from pyrometer.garbage import Settled, uncollected
 
 
 class Ring:
@@ -54,3 +54,19 @@ def test_what_somebody_else_froze_stays_frozen(nothing_frozen):
 def test_before_it_begins_there_is_nothing_to_renew(nothing_frozen):
     Settled().renew()
     assert gc.get_freeze_count() == 0
+
+
+def test_what_is_made_to_stay_is_looked_at_by_a_full_collection_only(nothing_frozen):
+    with uncollected(stays=True):
+        made = [[]]
+    assert gc.isenabled()
+    assert any(one is made for one in gc.get_objects(generation=2))
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_others_froze_stays_frozen(nothing_frozen):
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with uncollected(stays=True):
+        pass
+    assert gc.get_freeze_count() == frozen

@@ -96,7 +96,7 @@ def _ends(low: int, source: IntArray, weight: IntArray, stay: IntArray) -> IntAr
 
 
 def _plain(*arrays: IntArray) -> list[IntArray]:
-    """The arrays as the compiled module takes them."""
+    """The arrays as the compiled module and views of memory take them."""
     return [np.ascontiguousarray(array, np.int64) for array in arrays]
 
 
@@ -154,9 +154,8 @@ class Pieces(NamedTuple):
 
 def critical_pieces(graph: Graph) -> Pieces:
     """Walk back from the end of the span: at each node to that which it had to wait for longest."""
-    begin = graph.time.tolist()
-    dur, lag = graph.dur.tolist(), graph.lag.tolist()
-    source, kind = _binding(graph)
+    begin, dur, lag = map(memoryview, _plain(graph.time, graph.dur, graph.lag))
+    source, kind = map(memoryview, _plain(*_binding(graph)))  # of which the walk sees few
     ends = (graph.time + graph.dur)[graph.ends]
     last = graph.ends[ends == ends.max(initial=graph.low)]
     node = int(last[-1]) if len(last) else 0
@@ -180,7 +179,7 @@ def critical_pieces(graph: Graph) -> Pieces:
     return Pieces(*columns)
 
 
-def _binding(graph: Graph) -> tuple[list[int], list[int]]:
+def _binding(graph: Graph) -> tuple[IntArray, IntArray]:
     """Of each node the source that it waits for longest, and the kind of that edge.
 
     A pass hands on the edge that held it up, so that the path knows why it went there.
@@ -200,4 +199,4 @@ def _binding(graph: Graph) -> tuple[list[int], list[int]]:
             source[node], kind[node] = source[source[node]], kind[source[node]]
     behind = np.flatnonzero((kind == Edge.PASS) & ~graph.is_pass)
     source[behind], kind[behind] = source[source[behind]], kind[source[behind]]
-    return source.tolist(), kind.tolist()
+    return source, kind
