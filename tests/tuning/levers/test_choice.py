@@ -21,6 +21,7 @@ SHARED = (
     "optimizer_kernels",
     "loader_settings",
     "held_by_workload",
+    "linears",
     "ddp_hooks",
     "ddp_settings",
     "fsdp",

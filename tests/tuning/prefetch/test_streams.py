@@ -10,7 +10,7 @@ import torch
 
 from pyrometer.tuning.prefetch import streams as streams_module
 from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher
-from pyrometer.tuning.prefetch.streams import DeviceStreams
+from pyrometer.tuning.prefetch.streams import Streams
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -65,7 +65,7 @@ def test_a_batch_is_copied_awaited_and_recorded_in_this_order(monkeypatch):
     tensor = torch.ones(2).as_subclass(Elsewhere)
     tensor.log = fake.log
     device = torch.device("cpu")
-    (given,) = list(DevicePrefetcher([tensor], device, streams=DeviceStreams(device)))
+    (given,) = list(DevicePrefetcher([tensor], device, streams=Streams(device)))
     assert isinstance(given, Here)
     assert fake.log == [
         ("Stream", device),

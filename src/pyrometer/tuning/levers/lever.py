@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -115,6 +116,19 @@ class RankLever(LeverOf[RankSubject]):
     def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
         """Why it can be seen after the first steps that the change is not in force."""
         return None if subject.counts.get(self.name) else self.unseen
+
+
+V = TypeVar("V")
+
+
+@contextlib.contextmanager
+def held(set_to: Callable[[V], object], value: V, before: V) -> Iterator[None]:
+    """Hold a setting of the process, and set what was before at the end."""
+    set_to(value)
+    try:
+        yield
+    finally:
+        set_to(before)
 
 
 L = TypeVar("L", bound=type[LeverOf[Any]])

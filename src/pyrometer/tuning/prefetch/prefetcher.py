@@ -12,7 +12,7 @@ import torch
 from pyrometer.errors import InputError, UsageError
 from pyrometer.tuning.prefetch.ahead import CopiesAhead
 from pyrometer.tuning.prefetch.nesting import Mover
-from pyrometer.tuning.prefetch.streams import DEVICES_WITH_STREAMS, DeviceStreams, Streams
+from pyrometer.tuning.prefetch.streams import DEVICES_WITH_STREAMS, Streams
 
 
 class DevicePrefetcher:
@@ -141,7 +141,7 @@ def streams_of(device: torch.device) -> Streams | None:
     >>> streams_of(torch.device("cpu")) is None
     True
     """
-    return DeviceStreams(device) if device.type in DEVICES_WITH_STREAMS else None
+    return Streams(device) if device.type in DEVICES_WITH_STREAMS else None
 
 
 class _Pass:

@@ -3,54 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 DEVICES_WITH_STREAMS = frozenset({"cuda", "xpu"})
 
 
-class Streams(Protocol):
-    """A stream for copies, and what orders it with the consumer's stream.
+class Streams:
+    """A stream for copies on a CUDA, ROCm or XPU device, and what orders it with the consumer's stream.
 
     Everything but `finish` and `pin` returns at once; the device does it later, in the order of each stream.
 
     Attributes:
         device: where batches go.
     """
-
-    device: torch.device
-
-    def is_here(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor lies on the device already."""
-
-    def copying(self) -> contextlib.AbstractContextManager[Any]:
-        """Make the stream for copies this thread's current one."""
-
-    def copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Copy a tensor to the device on this thread's current stream."""
-
-    def record(self) -> Any:
-        """An event that happens when everything that was put on the stream for copies so far is done."""
-
-    def wait(self, event: Any) -> None:
-        """Let this thread's current stream do nothing more until the event has happened."""
-
-    def hold(self, tensor: torch.Tensor) -> None:
-        """Keep the tensor's memory from being used again until this thread's current stream is done with it."""
-
-    def is_done(self, event: Any) -> bool:
-        """Whether the event has happened."""
-
-    def finish(self, event: Any) -> None:
-        """Let the host wait until the event has happened."""
-
-    def pin(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The same tensor in page-locked memory of the host; itself where it lies there."""
-
-
-class DeviceStreams:
-    """Streams of a CUDA, ROCm or XPU device."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -70,15 +37,15 @@ class DeviceStreams:
         return tensor.to(self.device, non_blocking=True)
 
     def record(self) -> Any:
-        """Record an event on the stream for copies."""
+        """An event that happens when everything that was put on the stream for copies so far is done."""
         return self._stream.record_event()
 
     def wait(self, event: Any) -> None:
-        """Let the device's current stream wait; the host does not."""
+        """Let this thread's current stream do nothing more until the event has happened; the host does not wait."""
         self._module.current_stream(self.device).wait_event(event)
 
     def hold(self, tensor: torch.Tensor) -> None:
-        """Tell the allocator that the device's current stream uses a tensor of another stream's."""
+        """Keep the tensor's memory from being used again until this thread's current stream is done with it."""
         tensor.record_stream(self._module.current_stream(self.device))
 
     def is_done(self, event: Any) -> bool:
@@ -86,7 +53,7 @@ class DeviceStreams:
         return bool(event.query())
 
     def finish(self, event: Any) -> None:
-        """Wait for the event."""
+        """Let the host wait until the event has happened."""
         event.synchronize()
 
     def pin(self, tensor: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.stage import Progress
-from pyrometer.errors import PyrometerError
+from pyrometer.errors import InputError, PyrometerError
 from pyrometer.evidence.observe import observe
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.quantity import Seconds, format_seconds
@@ -44,6 +44,7 @@ class Advised(Record, frozen=True, kw_only=True):
     """The findings whose advice names a lever."""
 
     findings: list[Finding]
+    unloadable: Annotated[str | None, doc("why the target cannot be loaded; null where it was")] = None
 
 
 def diagnosed(request: DiagnoseRequest) -> Advised:
@@ -52,7 +53,11 @@ def diagnosed(request: DiagnoseRequest) -> Advised:
     options = ObserveOptions(budget_s=request.budget_s, latest_s=request.latest_s, command="")
     try:
         with _interrupted_at(request.end_at):
-            evidence = observe(load_workload(target), target.text, options).evidence
+            try:
+                work = load_workload(target)
+            except InputError as error:
+                return Advised(findings=[], unloadable=str(error))
+            evidence = observe(work, target.text, options).evidence
     except KeyboardInterrupt:
         raise PyrometerError("the time for the diagnosis was over before a step was measured") from None
     found = explain(evidence, entries_of(target)).findings
@@ -75,7 +80,11 @@ def _interrupted_at(end_at: float) -> Iterator[None]:
 
 
 def findings_of(target: Target, progress: Progress, budget: Budget) -> tuple[list[Finding], str | None]:
-    """The findings of a target that name a lever; and why there are none where the diagnosis failed: a search goes on without."""
+    """The findings of a target that name a lever; and why there are none where the diagnosis failed: a search goes on without.
+
+    Raises:
+        InputError: the target cannot be loaded, so that a baseline could not be either.
+    """
     allowed_s = budget.diagnosis_s
     if not allowed_s:
         return (
@@ -90,6 +99,9 @@ def findings_of(target: Target, progress: Progress, budget: Budget) -> tuple[lis
         end_at=time.time() + allowed_s * END_SHARE,
     )
     try:
-        return run_fresh(diagnosed, request, timeout_s=allowed_s).findings, None
+        advised = run_fresh(diagnosed, request, timeout_s=allowed_s)
     except PyrometerError as error:
         return [], f"without predictions of findings: {error}"
+    if advised.unloadable is not None:
+        raise InputError(advised.unloadable)
+    return advised.findings, None

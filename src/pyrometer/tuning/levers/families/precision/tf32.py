@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, held, lever
 from pyrometer.tuning.levers.subject import Subject
 
 _FIRST_WITH_TF32 = (8, 0)
@@ -42,7 +40,7 @@ class Tf32(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Hold it for the process that runs the workload."""
-        subject.settings.append(lambda: _matmul_precision("high"))
+        subject.settings.append(lambda: self.process_settings(parameters)[0])
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A product with the identity loses the twelfth bit."""
@@ -55,14 +53,4 @@ class Tf32(Lever):
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """Hold it, and restore what was set."""
-        return [_matmul_precision("high")]
-
-
-@contextlib.contextmanager
-def _matmul_precision(precision: str) -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+        return [held(torch.set_float32_matmul_precision, "high", torch.get_float32_matmul_precision())]

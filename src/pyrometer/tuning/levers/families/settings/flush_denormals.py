@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, held, lever
 from pyrometer.tuning.levers.subject import Subject
 
 
@@ -45,7 +43,7 @@ class FlushDenormals(Lever):
         """For the life of the process."""
         if not torch.set_flush_denormal(True):
             raise RuntimeError("this processor cannot flush denormal numbers")
-        subject.settings.append(_flushing)
+        subject.settings.append(lambda: self.process_settings(parameters)[0])
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A denormal number times one is zero."""
@@ -53,7 +51,7 @@ class FlushDenormals(Lever):
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """Hold it, and compute with denormals again at the end."""
-        return [_flushing()]
+        return [held(torch.set_flush_denormal, True, False)]
 
 
 def _holds_denormals(tensor: torch.Tensor) -> bool:
@@ -61,12 +59,3 @@ def _holds_denormals(tensor: torch.Tensor) -> bool:
         return False
     smallest = torch.finfo(tensor.dtype).smallest_normal
     return bool(((tensor != 0) & (tensor.abs() < smallest)).any())
-
-
-@contextlib.contextmanager
-def _flushing() -> Iterator[None]:
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(False)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
 from pyrometer.hardware.cpu import read_cpu
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Lever, Parameters, held, lever
 from pyrometer.tuning.levers.subject import Subject
 
 
@@ -58,14 +56,4 @@ class Threads(Lever):
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """Hold it, and restore what was set."""
-        return [_threads(parameters["num"])]
-
-
-@contextlib.contextmanager
-def _threads(num: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(num)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        return [held(torch.set_num_threads, parameters["num"], torch.get_num_threads())]
