@@ -25,6 +25,9 @@ from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
 MERGED_CALLS = 1_000_000
 """Collectives of all ranks together that are compared, the first ones of each: what bounds the memory of merging."""
 
+NO_LAG = ("sequence", "peer", "bytes", "end_ns", "dur_ns", "dtype", "way", "num_ranks", "latency_ns")
+"""What whose fault it is does not depend on: columns that are not sorted with the others."""
+
 
 def read_job(
     paths: Sequence[str | Path], *, workers: int | None = None, executor: Executor | None = None
@@ -66,7 +69,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     matched = match_calls(summaries)
     clocks = estimate_clocks(matched.calls, summaries)
     waits, apart = split_apart(with_waits(align(matched.calls, clocks)), _noise(clocks) or 0)
-    between = waits.filter(~pl.col("name").is_in(POINT_TO_POINT))
+    between = waits.select("rank", "wait_ns").filter(~waits["name"].is_in(POINT_TO_POINT))
     residual = _noise(clocks)
     num_apart = apart["match"].n_unique()
     offsets = {clock.rank: clock.applied_ns for clock in clocks}
@@ -75,7 +78,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     missing = [rank for rank in range(world_size or 0) if rank not in held]
     compute = [summary.compute_ns for summary in summaries]
     pipelines = find_pipelines(matched.calls, waits, summaries, offsets)
-    equals = with_lag(between_equals(waits, [pipeline.ranks for pipeline in pipelines]))
+    equals = with_lag(between_equals(waits.drop(NO_LAG), [pipeline.ranks for pipeline in pipelines]))
     stragglers = find_stragglers(equals, summaries, residual or 0)
     return Job(
         world_size=world_size,
