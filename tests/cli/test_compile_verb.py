@@ -200,8 +200,8 @@ def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder,
 
 
 @pytest.mark.slow
-def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder):
-    done = run(folder, "script.py", "--json", "--no-store", "--", "3")
+def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder, call):
+    done = call(folder, "compile", "script.py", "--json", "--no-store", "--", "3")
     assert done.returncode == 3
     document = json.loads(done.stdout)
     assert [Path(graph_break["file"]).name for graph_break in document["evidence"]["compiled"]["breaks"]] == [
@@ -209,7 +209,7 @@ def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder):
     ]
     assert len(document["evidence"]["compiled"]["recompiles"]) >= 1
     assert "done ['3']" in done.stderr
-    shown = run(folder, "script.py", "--no-store", "--", "0")
+    shown = call(folder, "compile", "script.py", "--no-store", "--", "0")
     assert shown.stdout.splitlines()[-1] == "done ['0']"
     assert "4 graphs · 1 break · 2 recompilations" in shown.stderr
     assert "script.py:5 in step" in shown.stderr

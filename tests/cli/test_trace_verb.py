@@ -432,6 +432,7 @@ def test_wrong_use_is_one_line(traced: Any, tmp_path: Path, arguments: list[str]
     assert said in done.error
 
 
+@pytest.mark.slow
 def test_files_are_analysed_without_torch(one: Path) -> None:
     code = (
         "import sys; from pyrometer.cli.main import main; "
@@ -502,9 +503,9 @@ def test_a_factory_that_raises_is_the_users_failure(traced: Any, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_script_keeps_its_output_and_its_exit_code(tmp_path: Path) -> None:
+def test_a_script_keeps_its_output_and_its_exit_code(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    done = pyrometer(tmp_path, "trace", "train.py", "--steps", "3", "--", "7")
+    done = traced("train.py", "--steps", "3", "--", "7")
     assert done.code == 7
     assert done.out == "done ['7']\n"
     assert done.err.count("train.py 7   ") == 1
@@ -512,9 +513,9 @@ def test_a_script_keeps_its_output_and_its_exit_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_script_with_json_prints_one_document(tmp_path: Path) -> None:
+def test_a_script_with_json_prints_one_document(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    done = pyrometer(tmp_path, "trace", "train.py", "--json", "--steps", "2", "--no-store", "--", "0")
+    done = traced("train.py", "--json", "--steps", "2", "--no-store", "--", "0")
     assert done.code == 0, done.err
     jsonschema.validate(done.document, schema_of("trace"))
     assert len(ranks_of(done.document)[0]["steps"]) == 2

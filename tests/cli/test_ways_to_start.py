@@ -46,7 +46,7 @@ def command(way: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", standing_for_all(WAYS, "script", "elsewhere"))
+@pytest.mark.parametrize("way", standing_for_all(WAYS, "elsewhere"))
 def test_what_started_it_is_no_line_of_the_program(way: str, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     start = command(way, tmp_path)

@@ -25,6 +25,9 @@ BLOCK = re.compile(
 QUICK = {"idle-gpu"}
 """Pages whose commands start no program."""
 
+RARELY = {"accelerate"}
+"""Pages of what another's framework is made of, too."""
+
 FRAMEWORKS = {"lightning": "lightning", "hf-trainer": "transformers", "accelerate": "accelerate"}
 DECIDED_OR_NOT = {0, 3}
 ANY_ANSWER = {0, 1, 3}
@@ -72,13 +75,14 @@ def workplace(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+def marks_of(page: Path) -> list[pytest.MarkDecorator]:
+    marks = [] if page.stem in QUICK else [pytest.mark.slow]
+    return [*marks, pytest.mark.exhaustive] if page.stem in RARELY else marks
+
+
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, id=page.stem, marks=[] if page.stem in QUICK else [pytest.mark.slow])
-        for page in [START, *TASKS]
-        if commands_of(page)
-    ],
+    [pytest.param(page, id=page.stem, marks=marks_of(page)) for page in [START, *TASKS] if commands_of(page)],
 )
 def test_every_command_runs(page, workplace, capfd):
     if page.stem in FRAMEWORKS and importlib.util.find_spec(FRAMEWORKS[page.stem]) is None:

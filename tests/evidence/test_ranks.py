@@ -51,7 +51,9 @@ def test_the_global_batch_has_all_its_factors(slow):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mode", "code"), [("raises", 1), ("killed", -9)])
+@pytest.mark.parametrize(
+    ("mode", "code"), [pytest.param("raises", 1, marks=pytest.mark.exhaustive), ("killed", -9)]
+)
 def test_of_a_rank_that_dies_the_others_evidence_is_kept(mode, code):
     seen = observe(mode)
     assert {one.rank: one.exit_code for one in seen.launch.ranks}[1] == code

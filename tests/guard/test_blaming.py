@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,15 +100,14 @@ def test_hunks_that_change_no_code_are_not_tried(repo):
 
 
 @pytest.mark.slow
-def test_the_hunk_that_copies_is_named_among_harmless_ones(repo):
+def test_the_hunk_that_copies_is_named_among_harmless_ones(repo, call):
     model = (repo.root / "model.py").read_text()
     head = model.replace("self.b(torch.relu(self.a(x)))", "self.b(torch.relu(self.a(x)).clone())")
     repo.git("branch", "before")
     repo.commit(
         {"model.py": head.replace("import torch\n", "import torch  # as ever\n", 1), "notes.txt": "x"}
     )
-    command = [sys.executable, "-m", "pyrometer", "guard", "blame", "--base", "before", "--budget", "1ms"]
-    done = subprocess.run(command, cwd=repo.root, capture_output=True, text=True, check=False)
+    done = call(repo.root, "guard", "blame", "--base", "before", "--budget", "1ms")
     assert done.returncode == 1, done.stderr
     assert "1 hunk of 3" in done.stdout.splitlines()[0]
     assert done.stdout.splitlines()[1].strip() == "model.py:13"
@@ -119,7 +115,7 @@ def test_the_hunk_that_copies_is_named_among_harmless_ones(repo):
 
 
 @pytest.mark.slow
-def test_bisect_names_the_commit_that_copies(repo):
+def test_bisect_names_the_commit_that_copies(repo, call):
     good = repo.git("rev-parse", "HEAD")
     model = (repo.root / "model.py").read_text()
     copying = model.replace("torch.relu(self.a(x))", "torch.relu(self.a(x)).clone()")
@@ -127,7 +123,6 @@ def test_bisect_names_the_commit_that_copies(repo):
     guilty = repo.commit({"model.py": copying}, "copies")
     repo.commit({"notes.txt": "b"}, "harmless too")
     before = repo.state()
-    command = [sys.executable, "-m", "pyrometer", "guard", "bisect", "--good", good, "--budget", "1ms"]
-    done = subprocess.run(command, cwd=repo.root, capture_output=True, text=True, check=False)
+    done = call(repo.root, "guard", "bisect", "--good", good, "--budget", "1ms")
     assert done.stdout.split() == [guilty[:12], "copies"], done.stderr
     assert repo.state() == before

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
+import venv
+import zipfile
 
 import pytest
 
@@ -26,12 +26,32 @@ def perf_doubled():
 """
 
 
-def guard(repo, verb, *arguments):
-    command = [sys.executable, "-m", "pyrometer", "guard", verb, "--base", "before", "--budget", "1ms"]
-    environment = {**os.environ, "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
-    return subprocess.run(
-        [*command, *arguments], cwd=repo.root, env=environment, capture_output=True, text=True, check=False
+@pytest.fixture
+def guard(call, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    return lambda repo, verb, *arguments: call(
+        repo.root, "guard", verb, "--base", "before", "--budget", "1ms", *arguments
     )
+
+
+@pytest.fixture
+def unpacked(monkeypatch):
+    """Environments are what an installer would have made of requirements.txt, without the time that it takes; which were made."""
+    made = []
+
+    def build(tree, folder, settings, side, *, shared):
+        assert not shared
+        made.append(side)
+        venv.create(folder, symlinks=True)
+        python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        wheel = (tree / "requirements.txt").read_text().split()[-1]
+        zipfile.ZipFile(tree / wheel).extractall(folder / "lib" / python / "site-packages")
+        return str(folder / "bin" / "python")
+
+    for module in ("check", "blaming"):
+        monkeypatch.setattr(f"pyrometer.guard.{module}.build_environment", build)
+    return made
 
 
 @pytest.fixture
@@ -50,7 +70,7 @@ def changed(new_repository):
 
 
 @pytest.mark.slow
-def test_a_dependency_that_copies_is_found_since_each_side_has_its_own(changed):
+def test_a_dependency_that_copies_is_found_since_each_side_has_its_own(changed, guard):
     done = guard(changed, "check", "--json", "--no-store")
     report = json.loads(done.stdout)
     gates = {one["metric"]: one for one in report["gates"]}
@@ -61,15 +81,18 @@ def test_a_dependency_that_copies_is_found_since_each_side_has_its_own(changed):
 
 
 @pytest.mark.slow
-def test_the_line_that_asks_for_it_is_blamed_by_environments_made_for_each_part(changed):
+def test_the_line_that_asks_for_it_is_blamed_by_environments_made_for_each_part(changed, guard, unpacked):
     done = guard(changed, "blame", "--json")
     found = json.loads(done.stdout)
     assert [(one["file"], one["line"]) for one in found["hunks"]] == [("requirements.txt", 2)]
     assert found["num_hunks"] == 2
+    assert unpacked == ["base", "head", "head", "head"], (
+        "one for each part of the lines that ask for something"
+    )
 
 
 @pytest.mark.slow
-def test_a_base_that_asks_for_what_is_not_there_is_told_in_a_line(changed):
+def test_a_base_that_asks_for_what_is_not_there_is_told_in_a_line(changed, guard):
     changed.git("switch", "--quiet", "--detach", "before")
     changed.commit({"requirements.txt": "./wheels/gone-1.0-py3-none-any.whl\n"})
     changed.git("branch", "--force", "before")
@@ -87,7 +110,7 @@ def test_a_base_that_asks_for_what_is_not_there_is_told_in_a_line(changed):
 
 
 @pytest.mark.slow
-def test_both_sides_may_share_what_is_installed_here_and_it_is_told(changed):
+def test_both_sides_may_share_what_is_installed_here_and_it_is_told(changed, guard):
     done = guard(changed, "check", "--env", "shared", "--no-store", "--json")
     assert done.returncode == 2  # what neither finds installed here
     reasons = {one["reason"] for one in json.loads(done.stdout)["missed"]}

@@ -40,7 +40,7 @@ def test_changes_that_are_not_committed_are_judged_and_stay_as_they_are(repo):
     before = repo.state()
     head, notes = head_revision(repo.root, None)
     assert head.dirty
-    assert notes == ["head: with 2 files that are not committed as they are"]
+    assert notes == ["head: with 2 files not committed yet"]
     assert "perf_new.py" in files_of(repo.root, head)
     assert "data.bin" not in files_of(repo.root, head), "data may be large, and is not the program"
     with worktrees(repo.root, {"head": head}) as trees:

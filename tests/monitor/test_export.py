@@ -9,13 +9,15 @@ import os
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 
 import pytest
 import torch
 from prometheus_client.parser import text_string_to_metric_families
 from services import get, get_json, until
 
-from pyrometer.errors import InputError
+from pyrometer.errors import InputError, UsageError
 from pyrometer.histogram import Histogram
 from pyrometer.monitor.export.processes import ENDED, SharedTotals
 from pyrometer.monitor.export.prometheus import BOUNDS, PrometheusText
@@ -97,6 +99,21 @@ monitor.flush()
 print("written", flush=True)
 sys.stdin.read()
 """
+
+
+def test_metrics_that_other_machines_can_reach_need_the_token(make, monkeypatch):
+    with pytest.raises(
+        UsageError, match=r"monitor: address 0\.0\.0\.0: other machines .* PYROMETER_MONITOR_TOKEN"
+    ):
+        make(port=0, address="0.0.0.0")
+    monkeypatch.setenv("PYROMETER_MONITOR_TOKEN", "0123456789abcdef")
+    url = f"http://127.0.0.1:{make(port=0, address='0.0.0.0').start().port}"
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        get(f"{url}/metrics")
+    request = urllib.request.Request(f"{url}/metrics", headers={"Authorization": "Bearer 0123456789abcdef"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert b"pyrometer_up" in answer.read()
+    assert get(f"{url}/healthz") == "ok\n"
 
 
 def test_one_process_tells_of_all_and_sums_never_fall(make, tmp_path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from pyrometer.rules.lint.check import check_text
 from pyrometer.rules.registry import find_rule, rules
 
@@ -25,11 +23,10 @@ def codes(which: str, heading: str) -> list[str]:
     return [hit.rule.code for hit in checked.found]
 
 
-@pytest.mark.parametrize("which", IN_SOURCE)
-def test_an_example_has_the_fault(which: str) -> None:
-    assert which in codes(which, "Example")
+def test_an_example_has_the_fault() -> None:
+    assert [which for which in IN_SOURCE if which not in codes(which, "Example")] == []
 
 
-@pytest.mark.parametrize("which", IN_SOURCE)
-def test_what_to_write_instead_has_no_fault(which: str) -> None:
-    assert codes(which, "Use instead") == []
+def test_what_to_write_instead_has_no_fault() -> None:
+    found = {which: codes(which, "Use instead") for which in IN_SOURCE}
+    assert {which: others for which, others in found.items() if others} == {}

@@ -97,7 +97,7 @@ def test_the_verb_prints_its_contract(tmp_path):
         "--ranks",
         "2,16",
         "--budget",
-        "12s",
+        "5s",
         "--json",
         "--no-store",
         "--price",
@@ -120,7 +120,7 @@ def test_the_verb_prints_its_contract(tmp_path):
 @pytest.mark.slow
 def test_calibrated_links_replace_the_run(tmp_path):
     file = tmp_path / "links.json"
-    ended = CliRunner().invoke(calibrate, ["--links", str(file), "--budget", "4s"], catch_exceptions=False)
+    ended = CliRunner().invoke(calibrate, ["--links", str(file), "--budget", "2s"], catch_exceptions=False)
     assert ended.exit_code == 0
     assert "2 processes over gloo" in ended.output
     arguments = [
@@ -132,7 +132,7 @@ def test_calibrated_links_replace_the_run(tmp_path):
         "--links",
         str(file),
         "--budget",
-        "6s",
+        "2s",
         "--json",
         "--no-store",
     ]

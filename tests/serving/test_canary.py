@@ -146,7 +146,8 @@ def says(*outputs):
     return SimpleNamespace(
         version="2",
         signature=SimpleNamespace(outputs=(spec,)),
-        run=lambda _requests, _sizes: [[np.array([one], np.float32)] for one in outputs],
+        call=lambda _requests, _sizes: [torch.tensor(outputs)],
+        shared_out=lambda leaves, _requests: [[rows.numpy()] for rows in leaves[0].split(1)],
     )
 
 
@@ -169,7 +170,7 @@ def test_a_shadow_that_fails_where_the_other_answers_is_told():
         raise ValueError("no weights")
 
     shadow = says()
-    shadow.run = fails
+    shadow.call = fails
     found = compare(shadow, [Rows([], 1)], (), [served(1.0, 2.0)], 0.03)
     assert "no weights" in found.failure
     assert (found.num, found.error) == (0, None)

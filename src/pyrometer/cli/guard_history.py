@@ -22,6 +22,7 @@ from pyrometer.redaction import redacted_argv
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyrometer.bench.stage import Progress
     from pyrometer.guard.check import GuardOptions
     from pyrometer.guard.exchange.past import PastPoint
     from pyrometer.guard.gate import GuardReport
@@ -63,11 +64,11 @@ def record(
     from pyrometer.hardware.environment import read_environment
     from pyrometer.store.store import Store
 
-    options = _options(store_location, select, budget, head=commit)
     environment = read_environment()
     store = Store.open_if_there(store_location)
     with progress_bar() as progress:
-        report = record_commit(Path.cwd(), _with(options, progress), store, environment, restart=restart)
+        options = _options(store_location, budget, progress, head=commit, select=select)
+        report = record_commit(Path.cwd(), options, store, environment, restart=restart)
     code = _ended(report)
     _keep(store_location, "guard-record", report, environment)
     return code
@@ -235,25 +236,25 @@ def _prove(document: GuardHistoryDocument, store_location: str, budget: float | 
     for request in document.history.to_prove:
         span = f"{request.base_sha[:9]}..{request.head_sha[:9]}"
         with progress_bar() as progress:
-            report = prove(Path.cwd(), _with(_options(store_location, None, budget), progress), request)
+            report = prove(Path.cwd(), _options(store_location, budget, progress), request)
         _keep(store_location, "guard-proof", report, environment)
         click.echo(f"measured {span}: {_summary(report)}", err=True)
 
 
 def _options(
-    location: str, select: str | None, budget: float | None, head: str | None = None
+    location: str,
+    budget: float | None,
+    progress: Progress,
+    head: str | None = None,
+    select: str | None = None,
 ) -> GuardOptions:
     from pyrometer.guard.check import GuardOptions
     from pyrometer.store.place import local_folder
 
     journal = local_folder(location).absolute() / "unfinished"
-    return GuardOptions(base="", head=head, select=select, budget_s=budget, journal=journal)
-
-
-def _with(options: GuardOptions, progress: Any) -> GuardOptions:
-    from dataclasses import replace
-
-    return replace(options, progress=progress)
+    return GuardOptions(
+        base="", head=head, select=select, budget_s=budget, journal=journal, progress=progress
+    )
 
 
 def _keep(location: str, kind: str, document: GuardReport | PastPoint, environment: Any) -> None:

@@ -40,14 +40,17 @@ def count(work: Workload, tree: Path) -> Counted:
         tree: files below it are the user's.
 
     Raises:
+        InputError: compiled, its time would not be that of its work.
         UserProgramError: a step raised.
     """
     notes: list[str] = []
     with work.open() as session:
         with observe_compile() as seen:
-            _warmed(work, session)
+            side = _warmed(work, session)
         report = seen.report()
         compiled = report if report.compilations else None
+        if compiled:  # of which no step is counted; another session would compile again
+            notes += _doubts(side)
         counters, operators = (_of_compiler(report), []) if compiled else _of_operators(session, tree, notes)
         if session.device.type == "cuda":
             counters |= _of_device(session)
@@ -78,7 +81,11 @@ def doubts_of(work: Workload) -> list[str]:
         UserProgramError: a step raised.
     """
     with work.open() as session:
-        return [doubt.message for doubt in require_genuine([_warmed(work, session)])]
+        return _doubts(_warmed(work, session))
+
+
+def _doubts(side: Side) -> list[str]:
+    return [doubt.message for doubt in require_genuine([side])]
 
 
 def _warmed(work: Workload, session: Session) -> Side:

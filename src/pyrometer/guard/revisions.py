@@ -18,6 +18,7 @@ import psutil
 
 from pyrometer.errors import InputError
 from pyrometer.guard.gate import Revision
+from pyrometer.quantity import counted
 
 PREFIX = "pyrometer-guard-"
 _OWNER = "owner"
@@ -112,7 +113,7 @@ def head_revision(root: Path, ref: str | None) -> tuple[Revision, list[str]]:
     if not changed and not new:
         return Revision(ref="HEAD", sha=sha), []
     count = len(changed.splitlines()) + len(new)
-    note = f"head: with {count} file{'s' if count > 1 else ''} that are not committed as they are"
+    note = f"head: with {counted(count, 'file')} not committed yet"
     return Revision(ref="HEAD", sha=_snapshot(root, sha, new), dirty=True), [note]
 
 

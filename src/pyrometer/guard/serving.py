@@ -218,7 +218,7 @@ class GuardChild:
             counted = count(work, self._tree)
             compare = keep_outputs if request.reference else output_difference
             told: Any = compare(work, Path(request.outputs))
-            notes = [*counted.notes, *doubts_of(work)]
+            notes = counted.notes + ([] if counted.compiled else doubts_of(work))
         if isinstance(told, str) or told is None:
             notes += [f"outputs are not compared: {told}"] if told and request.reference else []
             return msgspec.structs.replace(counted, notes=notes)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyrometer.listening import require_token, token_from
 from pyrometer.monitor.export.json_lines import JsonLines
 from pyrometer.monitor.export.metrics import Metric
 from pyrometer.monitor.export.outlet import Outlet, Sink
 from pyrometer.monitor.export.processes import SharedTotals
 from pyrometer.monitor.export.prometheus import PrometheusText
 from pyrometer.monitor.export.server import MetricsServer, Page, metrics_page
-from pyrometer.monitor.settings import MonitorSettings
+from pyrometer.monitor.settings import TOKEN, MonitorSettings
 from pyrometer.monitor.tick import Tick
 from pyrometer.monitor.totals import RunningTotals, Totals, with_quantiles
 from pyrometer.monitor.windows import MINUTE_S, Windows
@@ -21,7 +23,12 @@ from pyrometer.quantity import Seconds
 
 
 class Exports:
-    """Takes every tick of one process."""
+    """Takes every tick of one process.
+
+    Raises:
+        InputError: a package that a setting needs is missing, or the token is too short.
+        UsageError: other machines could read the metrics, and no token keeps them out.
+    """
 
     def __init__(
         self,
@@ -30,6 +37,9 @@ class Exports:
         snapshot: Callable[[], dict[str, Any]],
         fault: Callable[[BaseException], None],
     ) -> None:
+        self._token = token_from(os.environ, TOKEN)
+        if settings.port is not None:
+            require_token(settings.address, self._token, TOKEN, name="monitor: address")
         self._settings = settings
         self._declared = declared
         self._snapshot = snapshot
@@ -91,7 +101,7 @@ class Exports:
             return
         pages = {"/metrics": metrics_page(self.render), "/snapshot": self._snapshot_page}
         try:
-            self.server = MetricsServer(settings.address, settings.port, pages)
+            self.server = MetricsServer(settings.address, settings.port, pages, token=self._token)
         except OSError as error:
             if self._shared is None and not self._port_is_taken:
                 self._fault(error)

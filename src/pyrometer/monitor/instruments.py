@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from pyrometer.errors import InputError
@@ -171,6 +171,11 @@ class HistogramInstrument(Instrument[Histogram]):
     def record(self, value: float, *labels: object) -> None:
         """One more value."""
         self._put(float(value), labels)
+
+    def record_all(self, values: Iterable[float], *labels: object) -> None:
+        """Several values that have the same labels."""
+        for value in values:
+            self._put(value, labels)
 
     def take(self) -> dict[str, Histogram]:
         """The values since the last time."""

@@ -86,6 +86,7 @@ class Monitor:
 
         Raises:
             InputError: an unknown setting or a bad value, or a package that a setting needs is missing.
+            UsageError: other machines could read `/metrics`, and no token keeps them out.
         """
         self.disabled = is_disabled(os.environ)
         self.settings = load_monitor_settings(

@@ -22,6 +22,8 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 from pyrometer.settings import load_table, parse_bytes, parse_duration, require
 
+TOKEN = "PYROMETER_MONITOR_TOKEN"  # noqa: S105 - the name of the variable
+"""Where the token comes from that a request for `/metrics` needs."""
 _SPELLED = {
     "limit": ("limit_s", parse_duration),
     "tick": ("tick_s", parse_duration),
@@ -51,7 +53,9 @@ class MonitorSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=T
     file_bytes: Annotated[Bytes, doc("a file of JSON lines is rotated beyond")] = 16 << 20
     num_files: Annotated[int, doc("files that are kept of each kind and process")] = 4
     port: Annotated[int | None, doc("of /metrics; 0 takes a free one, null serves none")] = None
-    address: Annotated[str, doc("that /metrics is served on")] = "127.0.0.1"
+    address: Annotated[str, doc("that /metrics is served on; another than loopback needs a token")] = (
+        "127.0.0.1"
+    )
     processes: Annotated[
         str, doc("folder that several processes of one service share; empty for one alone")
     ] = ""

@@ -157,7 +157,7 @@ def test_a_target_runs_each_mode_in_a_process_of_its_own(tmp_path):
     evaluation = evaluate_modes(
         parse_target("model.py:work", cwd=tmp_path),
         ("default",),
-        mode_s=1.0,
+        mode_s=0.3,
         progress=lambda _share, what: told.append(what),
     )
 

@@ -88,17 +88,24 @@ def test_the_page_and_its_openapi_document_describe_the_model(client):
     assert client.post(f"{URL}/infer", json=example).status_code == 200
 
 
+def test_a_client_that_asks_once_is_told_that_the_connection_ends(client):
+    answer = client.post(f"{URL}/infer", json=body_of([row(1.0)]), headers={"Connection": "close"})
+    assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+    assert "connection" not in client.post(f"{URL}/infer", json=body_of([row(1.0)])).headers
+
+
 def test_statistics_tell_what_was_measured(client):
     infer(client, row(1.0))
     found = client.get(f"{URL}/stats").json()
     assert found["measured"]["answers"] >= 1
     assert found["measured"]["p99_s"] > 0
+    assert "predicted" not in found
 
 
 def test_the_prediction_stands_beside_what_was_measured(client):
     for _ in range(110):
         infer(client, row(1.0))
-    predicted = client.get(f"{URL}/stats").json()["predicted"]
+    predicted = client.get(f"{URL}/prediction").json()["predicted"]
     assert predicted["p99_s"]["low"] <= predicted["p99_s"]["value"] <= predicted["p99_s"]["high"]
 
 

@@ -29,17 +29,6 @@ def test_a_training_script(script, tmp_path, count, capfd):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["script.py", "trace.json.gz"]
 
 
-@pytest.mark.slow
-def test_a_script_that_raises_leaves_the_trace_of_what_there_was(script, capfd):
-    text = "for i in range(9):\n    step()\n    if i == 6: raise ValueError('boom')"
-    path = script(text)
-    done = trace_script([path], steps=5)
-    assert done.observed.exit_code == 1
-    assert done.trace.capture.num_steps == 3
-    assert any("3 of 5" in note for note in done.trace.capture.notes)
-    assert "ValueError: boom" in capfd.readouterr().err
-
-
 def test_refusals(tmp_path, script):
     with pytest.raises(TargetError, match="no such file"):
         trace_script([str(tmp_path / "missing.py")])
@@ -65,28 +54,21 @@ def test_a_script_that_is_killed_while_it_is_recorded(script):
 
 
 @pytest.mark.slow
-def test_output_of_a_script_that_fails_and_turns_warnings_into_errors(script, capfd):
-    text = "import warnings\nwarnings.simplefilter('error')\nfor _ in range(9): step()\nprint('x')\n1 / 0"
+def test_a_script_that_raises_says_the_same_and_leaves_the_trace_of_what_there_was(script, capfd):
+    text = "import warnings\nwarnings.simplefilter('error')\nprint('x')\nfor i in range(9):\n    step()\n    if i == 6: 1 / 0"
     path = script(text)
-    done = trace_script([path])
+    done = trace_script([path], steps=5)
     traced = capfd.readouterr()
     plain = subprocess.run([sys.executable, path], capture_output=True, check=False, text=True)
     assert traced == (plain.stdout, plain.stderr)
+    assert "ZeroDivisionError" in traced.err
     assert done.observed.exit_code == plain.returncode == 1
-    assert done.trace is not None
+    assert done.trace.capture.num_steps == 3
+    assert any("3 of 5" in note for note in done.trace.capture.notes)
 
 
 @pytest.mark.slow
-def test_options(script):
-    options = CaptureOptions(record_shapes=False, with_stack=True, with_modules=False)
-    done = trace_script([script("for _ in range(9): step()")], steps=1, options=options)
-    rank = done.trace.ranks[0]
-    assert rank.tables["python"].height
-    assert not rank.tables["events"]["name"].str.starts_with("module:").any()
-
-
-@pytest.mark.slow
-def test_a_forked_child_records_nothing(script):
+def test_options_are_obeyed_and_a_forked_child_records_nothing(script):
     text = """
 import os
 for i in range(9):
@@ -98,6 +80,10 @@ for i in range(9):
             os._exit(0)
         os.waitpid(child, 0)
 """
-    done = trace_script([script(text)], steps=3)
+    options = CaptureOptions(record_shapes=False, with_stack=True, with_modules=False)
+    done = trace_script([script(text)], steps=3, options=options)
     assert done.observed.exit_code == 0
     assert done.trace.steps.height == 3
+    rank = done.trace.ranks[0]
+    assert rank.tables["python"].height
+    assert not rank.tables["events"]["name"].str.starts_with("module:").any()

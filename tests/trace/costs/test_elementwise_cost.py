@@ -91,8 +91,7 @@ def test_comparisons_write_bool(cost, name):
     assert cost(f"aten::{name}", x, x).bytes_written == 10
 
 
-@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
-def test_every_elementwise_operator_exists_in_torch(name):
+def test_every_elementwise_operator_exists_in_torch():
     known = {
         "fill_masked",
         "logical_and_scalar",
@@ -102,7 +101,9 @@ def test_every_elementwise_operator_exists_in_torch(name):
         "_s_where",
         "relu_backward",
     }
-    assert name in known or hasattr(torch.ops.aten, name)
+    assert [
+        name for name in sorted(ELEMENTWISE) if not hasattr(torch.ops.aten, name) and name not in known
+    ] == []
 
 
 def test_dropout_writes_its_mask(cost):

@@ -474,7 +474,9 @@ def test_attention_of_torch_is_written_out_for_the_compiler_and_restored_after_e
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["int8_weight_only", "int8_dynamic"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("int8_weight_only", marks=pytest.mark.exhaustive), "int8_dynamic"]
+)
 def test_quantised_attention_of_torch_runs_compiled_with_frozen_weights(name, tmp_path):
     work = encoder()
     subject = subject_of(work, tmp_path)

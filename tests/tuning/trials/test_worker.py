@@ -200,7 +200,10 @@ def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(progra
         pytest.param(
             [LeverChoice(lever="aot_inductor", parameters={"freezing": True})], marks=pytest.mark.exhaustive
         ),
-        [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="onnxruntime")],
+        pytest.param(
+            [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="onnxruntime")],
+            marks=pytest.mark.exhaustive,
+        ),
         [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="openvino")],
     ],
     ids=label_of,

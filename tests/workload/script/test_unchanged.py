@@ -43,7 +43,7 @@ WITHOUT_TORCH = [
 ]
 WITH_TORCH = [
     pytest.param(("train.py", "--epochs", "2"), marks=pytest.mark.exhaustive),
-    ("train.py", "--epochs", "1", "--workers", "2"),
+    pytest.param(("train.py", "--epochs", "1", "--workers", "2"), marks=pytest.mark.exhaustive),
     pytest.param(("torch_failures.py",), marks=pytest.mark.exhaustive),
     ("torch_failures.py", "workers"),
     ("many_things.py",),

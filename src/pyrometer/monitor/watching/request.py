@@ -31,6 +31,11 @@ class Request:
         self._is_sample = self._was_inside = False
         self._started = 0
 
+    @property
+    def is_sample(self) -> bool:
+        """Whether shape, fields and trace id of this one are kept; known once it has begun."""
+        return self._is_sample
+
     def __enter__(self) -> Request:  # noqa: PYI034 - typing.Self needs Python 3.11
         if self._probe is not None:
             intake = self._probe.intake

@@ -24,8 +24,7 @@ def tell(report: GuardReport) -> Told:
     why = of_guard.why_lines(telling)
     if why:
         chapters.append(Chapter("why", "Why", [Text(line) for line in why], label="Why"))
-    warnings = [f"{gate.benchmark}: {gate.metric}: {gate.warning}" for gate in telling if gate.warning]
-    said = [*of_guard.missed_lines(report), *warnings, *report.notes]
+    said = of_guard.also_lines(report)
     if said:
         chapters.append(Chapter("missed", "What else there is to know", [Alerts(said)], label="Also"))
     trust = Text(of_guard.self_line(report.self_check))

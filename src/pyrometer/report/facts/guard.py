@@ -186,6 +186,14 @@ def missed_lines(report: GuardReport) -> list[str]:
     ]
 
 
+def also_lines(report: GuardReport) -> list[str]:
+    """What else there is to know: benchmarks without a comparison, warnings, notes."""
+    warnings = [
+        f"{gate.benchmark}: {gate.metric}: {gate.warning}" for gate in worth_telling(report) if gate.warning
+    ]
+    return [*missed_lines(report), *warnings, *report.notes]
+
+
 def self_line(verdict: Verdict | None) -> str:
     """What base against base says."""
     if verdict is None:

@@ -27,8 +27,7 @@ def comment(report: GuardReport) -> str:
     why = of_guard.why_lines(telling)
     if why:
         lines += ["**Why**", "", *(f"- {_escaped(line)}" for line in why), ""]
-    warnings = [f"{gate.benchmark}: {gate.metric}: {gate.warning}" for gate in telling if gate.warning]
-    said = [*of_guard.missed_lines(report), *warnings, *report.notes]
+    said = of_guard.also_lines(report)
     if said:
         lines += ["**Also**", "", *(f"- {_escaped(line)}" for line in said), ""]
     lines += [of_guard.self_line(report.self_check), ""]

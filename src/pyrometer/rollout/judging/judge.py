@@ -11,10 +11,9 @@ import math
 from collections.abc import Sequence
 
 from pyrometer.rollout.judging import share
-from pyrometer.rollout.judging.concluding import conclude
 from pyrometer.rollout.judging.events import agreement_test, events_test
 from pyrometer.rollout.judging.guards import broken_guards
-from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, MetricTest
+from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, MetricTest, conclude
 from pyrometer.rollout.judging.quantities import quantity_test
 from pyrometer.rollout.judging.replicas import judge_replicas
 from pyrometer.rollout.observed import Epoch, Observed

@@ -18,9 +18,8 @@ from scipy.stats import t as student
 
 from pyrometer.bench.comparison.always_valid import log_evidence, width
 from pyrometer.rollout.counts import Counts, level_of
-from pyrometer.rollout.judging.concluding import conclude
 from pyrometer.rollout.judging.events import num_of
-from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, MetricTest
+from pyrometer.rollout.judging.judgement import MOST_LOG, Judgement, MetricTest, conclude
 from pyrometer.rollout.judging.margins import stage_allowed, stage_margin
 from pyrometer.rollout.observed import NEW, OLD, Reported
 from pyrometer.rollout.plan import FEWEST_CALM_BLOCKS, FEWEST_REPLICAS, Metric, Plan

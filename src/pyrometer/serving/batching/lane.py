@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 from pyrometer.quantity import Seconds
-from pyrometer.serving.batching.policy import PRIORITIES
 from pyrometer.serving.batching.waiting import Waiting
 
 
@@ -18,12 +17,15 @@ class Lane:
     def __init__(self, bucket: Hashable) -> None:
         self.bucket = bucket
         self.rows = 0
-        self._levels: dict[int, OrderedDict[int, Waiting]] = {level: OrderedDict() for level in PRIORITIES}
+        self._levels: dict[int, OrderedDict[int, Waiting]] = {}
         self._deadlines: list[tuple[Seconds, int, Waiting]] = []
 
     def add(self, one: Waiting) -> None:
         """Let a request wait behind those of its priority."""
-        self._levels[one.priority][one.number] = one
+        level = self._levels.get(one.priority)
+        if level is None:
+            level = self._levels[one.priority] = OrderedDict()
+        level[one.number] = one
         self.rows += one.rows
         one.is_waiting = True
         if one.deadline_s < math.inf:
@@ -31,19 +33,23 @@ class Lane:
 
     def remove(self, one: Waiting) -> None:
         """Let a request leave."""
-        del self._levels[one.priority][one.number]
+        level = self._levels[one.priority]
+        del level[one.number]
+        if not level:
+            del self._levels[one.priority]
         self.rows -= one.rows
         one.is_waiting = False
 
     def oldest(self) -> Waiting:
         """The request that waits longest; there is one, or the queue would have dropped the lane."""
-        return min(self._heads(), key=lambda head: head.number)
+        heads = self._heads()
+        return heads[0] if len(heads) == 1 else min(heads, key=lambda head: head.number)
 
     def first(self, starving_since_s: Seconds) -> Waiting | None:
         """Who is next: the oldest if it starves, otherwise the most urgent."""
         heads = self._heads()
-        if not heads:
-            return None
+        if len(heads) < 2:
+            return heads[0] if heads else None
         oldest = min(heads, key=lambda head: head.number)
         return oldest if oldest.arrived_s <= starving_since_s else heads[0]
 
@@ -63,4 +69,7 @@ class Lane:
         return gone
 
     def _heads(self) -> list[Waiting]:
-        return [next(iter(level.values())) for level in self._levels.values() if level]
+        """The oldest of each priority, the most urgent first; nearly always there is one priority."""
+        levels = self._levels
+        order = sorted(levels) if len(levels) > 1 else levels
+        return [next(iter(levels[level].values())) for level in order]

@@ -10,6 +10,12 @@ import msgspec
 from pyrometer.quantity import Bytes
 from pyrometer.serving.running.batcher import RequestError
 
+try:
+    from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle as _Cycle
+except ImportError:  # uvicorn then reads requests by h11, and writes answers itself
+    _Cycle, STATUS_LINE = None, {}  # type: ignore[assignment,misc]
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -102,9 +108,42 @@ async def send_bytes(
     more: tuple[tuple[bytes, bytes], ...] = (),
 ) -> None:
     """Answer with bytes."""
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is _Cycle and _can_write_whole(cycle):
+        _write_whole(cycle, status, content_type, body, more)
+        return
     headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body)), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _can_write_whole(cycle: Any) -> bool:
+    return hasattr(cycle.transport, "write_whole") and not (
+        cycle.response_started
+        or cycle.disconnected
+        or cycle.flow.write_paused
+        or cycle.scope["method"] == "HEAD"
+    )
+
+
+def _write_whole(
+    cycle: Any, status: int, content_type: bytes, body: bytes, more: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    """What two calls of uvicorn's `send` do, in a tenth of their time and one system call; our headers need no look at each letter."""
+    parts = [STATUS_LINE[status]]
+    for name, value in (*cycle.default_headers, *more):
+        parts += (name, b": ", value, b"\r\n")
+    if not cycle.keep_alive:
+        parts.append(b"connection: close\r\n")
+    parts.append(b"content-type: %b\r\ncontent-length: %d\r\n\r\n" % (content_type, len(body)))
+    parts.append(body)
+    cycle.waiting_for_100_continue = False
+    cycle.response_started = cycle.response_complete = True
+    cycle.transport.write_whole(b"".join(parts))
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
 
 
 async def send_json(send: Send, document: Any, status: int = 200) -> None:

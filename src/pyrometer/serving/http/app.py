@@ -3,7 +3,7 @@
 ::
 
     GET  /v2   /v2/health/live   /v2/health/ready
-    GET  /v2/models/NAME[/versions/V]   …/ready   …/stats
+    GET  /v2/models/NAME[/versions/V]   …/ready   …/stats   …/prediction
     POST /v2/models/NAME[/versions/V]/infer
     POST /v2/repository/index   /v2/repository/models/NAME/load
     GET  /metrics   /openapi.json   /docs
@@ -62,7 +62,7 @@ class Application:
         most_bytes: of a body.
         token: that every request but those for health needs; None lets everybody in.
         reload: loads the newest version from where the present one came from.
-        predict: what the policy should do to recent arrivals, for the statistics.
+        predict: what the policy should do to recent arrivals; takes a second.
         metrics: makes the page of metrics, where it tells of more than the monitor.
     """
 
@@ -158,7 +158,8 @@ class Application:
         scope[GONE] = lambda: self.batcher.cancel(waiting)
         with self.monitor.request("infer", trace_id=decoded.request.id) as request:
             request.units = decoded.rows
-            request.shape = ",".join(["x".join(map(str, array.shape)) for array in decoded.arrays])
+            if request.is_sample:
+                request.shape = ",".join("x".join(map(str, array.shape)) for array in decoded.arrays)
             try:
                 served: Served = await waiting.payload[1]
             except asyncio.CancelledError:  # so says a server, other than ours, whose client has gone
@@ -170,11 +171,9 @@ class Application:
 
     async def _encoded(self, program: Program, served: Served, request: InferRequest) -> Answer:
         specs = program.signature.outputs
-        head: dict[str, Any] = {
-            "model_name": self.name,
-            "model_version": served.version,
-            **({"id": request.id} if request.id else {}),
-        }
+        head: dict[str, Any] = {"model_name": self.name, "model_version": served.version}
+        if request.id:
+            head["id"] = request.id
         if served.nonfinite:
             head["parameters"] = {"nonfinite_outputs": ",".join(served.nonfinite)}
         outputs = list(zip(specs, served.outputs, strict=True))
@@ -235,9 +234,15 @@ class Application:
         elif action == "ready" and method == "GET":
             await _send_state(send, ready=self.is_ready)
         elif action == "stats" and method == "GET":
-            await answers.send_json(send, await self._statistics())
+            await answers.send_json(send, self._statistics())
+        elif action == "prediction" and method == "GET":
+            measured = self._statistics()
+            predicted = None if self._predict is None else await asyncio.to_thread(self._predict)
+            await answers.send_json(send, {**measured, "predicted": predicted})
         else:
-            raise RequestError(404, f"{method} {action[:80]}: legal are POST infer, GET ready, GET stats")
+            raise RequestError(
+                404, f"{method} {action[:80]}: legal are POST infer, GET ready, GET stats, GET prediction"
+            )
 
     def _metadata(self, version: str | None) -> dict[str, Any]:
         versions = self.batcher.versions
@@ -250,14 +255,12 @@ class Application:
             "outputs": [pages.told(spec) for spec in signature.outputs],
         }
 
-    async def _statistics(self) -> dict[str, Any]:
-        predicted = None if self._predict is None else await asyncio.to_thread(self._predict)
+    def _statistics(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "version": self.batcher.versions.current,
             "waiting_rows": self.batcher.num_waiting,
             "measured": self._counting.summary(),
-            "predicted": predicted,
         }
 
     async def _of_repository(self, parts: list[str], method: str, send: Send) -> None:

@@ -45,6 +45,11 @@ class JoinedWrites:
             self._held = data
             self._loop.call_soon(self.flush)
 
+    def write_whole(self, data: bytes) -> None:
+        """Send what needs nothing behind it."""
+        self.flush()
+        self._transport.write(data)
+
     def flush(self) -> None:
         """Send what is held."""
         if self._held:

@@ -68,7 +68,8 @@ _PATHS = {
     "/v2/health/ready": "Whether requests are accepted; 503 while the server ends",
     "/v2/models/{name}": "Inputs, outputs and versions",
     "/v2/models/{name}/ready": "Whether requests for the model are accepted",
-    "/v2/models/{name}/stats": "Measured latency, and beside it what the batching policy should do to recent requests",
+    "/v2/models/{name}/stats": "Counts since the start, and latency of recent requests",
+    "/v2/models/{name}/prediction": "The same, and beside it what the batching policy should do to recent requests; takes a second",
     "/metrics": "Metrics for Prometheus",
 }
 _REFUSALS = {

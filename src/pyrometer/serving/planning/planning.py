@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import statistics
-import threading
 import time
 
 import numpy as np
 
 from pyrometer.quantity import Seconds
+from pyrometer.serving.batching.service_times import Pace
 from pyrometer.serving.deployment import Deployment
 from pyrometer.serving.planning.arrivals import Shape, read_arrivals
 from pyrometer.serving.planning.plan import Plan, plan
-from pyrometer.serving.running.worker import Worker
+from pyrometer.serving.running.worker import Done, Worker
 
-HANDOFFS = 200
+HANDOFFS = 2000
 NUM_SHAPES = 256
 SPREAD = 0.6
 """Of log-sizes where nobody says how sizes are distributed: as of texts, many short ones and few long ones."""
@@ -27,20 +28,34 @@ def plan_deployment(deployment: Deployment, text: str) -> Plan:
         InputError: the requests cannot be read.
     """
     arrivals = read_arrivals(text, _shapes(deployment))
-    worker = deployment.first.program.worker
-    return plan(deployment.model(handoff(worker)), arrivals, deployment.policy)
+    taken = handoffs(deployment.first.program.worker)
+    usual_s = statistics.median(taken)
+    ranks = np.random.default_rng(0).random(len(taken))
+    late = [Pace(max(one - usual_s, 0.0), float(rank)) for one, rank in zip(taken, ranks, strict=True)]
+    return plan(deployment.model(usual_s)._replace(course=late), arrivals, deployment.policy)
 
 
-def handoff(worker: Worker) -> Seconds:
-    """How long it takes to pass a batch to the thread of the model, and back."""
-    taken = []
-    for _ in range(HANDOFFS):
-        done = threading.Event()
-        started_s = time.perf_counter()
-        worker.submit(lambda: None, lambda _: done.set())  # noqa: B023 - waited for before the next
-        done.wait()
-        taken.append(time.perf_counter() - started_s)
-    return statistics.median(taken)
+def handoffs(worker: Worker) -> list[Seconds]:
+    """How long it takes the loop of a server to pass a batch to the thread of the model, and to hear that it has run."""
+    from pyrometer.serving.http.server import run_loop
+
+    taken: list[Seconds] = []
+
+    async def measure() -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(HANDOFFS):
+            done: asyncio.Future[None] = loop.create_future()
+
+            def on_done(_: Done, done: asyncio.Future[None] = done) -> None:
+                loop.call_soon_threadsafe(done.set_result, None)
+
+            started_s = time.perf_counter()
+            loop.call_soon(worker.submit, lambda: None, on_done)
+            await done
+            taken.append(time.perf_counter() - started_s)
+
+    run_loop(measure)
+    return taken
 
 
 def _shapes(deployment: Deployment) -> list[tuple[Shape, ...]]:

@@ -28,12 +28,22 @@ REPEATED_BYTES: Bytes = 1 << 18
 MOST_AT_ONCE = 100_000
 """Beyond all queues of ours: these decide what is refused, with 429, and say when to come again."""
 
+# What Ray answers with a plain 500, since a replica died and could not be asked again or none is left, is a 503 that says when to come again;
+# answers of ours are JSON.
+_AGAIN = 'content-type application/json string \'{"error": "no replica could answer; send the request again"}\' hdr retry-after 1'
+_NEVER_500 = f"""
+    http-error status 502 {_AGAIN}
+    http-error status 503 {_AGAIN}
+    http-after-response set-status 503 reason "Service Unavailable" if {{ status 502 }}
+    http-response return status 503 {_AGAIN} if {{ status 500 }} !{{ res.hdr(content-type) -m beg application/json }}
+    default-server"""
 # A model answers the same twice, so what a dying replica did not answer is asked again; only that: after a 503 it is the client's turn.
-# HAProxy can repeat what it holds as a whole, which Ray has no setting for: the second line goes into its configuration as it is.
+# HAProxy can repeat what it holds as a whole. Ray has no setting for that, nor for its errors: lines after the first go into its configuration as they are.
 _PROXY = {
     "RAY_SERVE_ENABLE_HA_PROXY": "1",
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
-    "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response\n    option http-buffer-request",
+    "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response junk-response\n    option http-buffer-request",
+    "RAY_SERVE_HAPROXY_HEALTH_CHECK_INTER": f"5s{_NEVER_500}",
     "RAY_SERVE_HAPROXY_RETRIES": "10",
     "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": str(REPEATED_BYTES),
     # A machine may be busy with starting replicas: with 5 s Ray ends proxies that are about to be ready.

@@ -13,6 +13,7 @@ from pyrometer.garbage import Settled
 from pyrometer.monitor.export.prometheus import joined_pages
 from pyrometer.serving.deployment import Candidate, Deployment
 from pyrometer.serving.http.app import Application
+from pyrometer.serving.http.limits import LimitedProtocol
 from pyrometer.serving.settings import ServeSettings
 from pyrometer.serving.starting.screen import screen
 from pyrometer.serving.starting.source import Source
@@ -58,7 +59,10 @@ class Replica:
 
     def __init__(self, order: Order) -> None:
         from ray import serve
+        from uvicorn.config import HTTP_PROTOCOLS
 
+        # Head and body of an answer leave this process in one system call, so that a dying one leaves none cut between them.
+        HTTP_PROTOCOLS["auto"] = f"{LimitedProtocol.__module__}:{LimitedProtocol.__name__}"
         place = contextlib.nullcontext() if order.folder is None else contextlib.chdir(order.folder)
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(place)

@@ -22,6 +22,7 @@ MOST_RECENT = 4096
 
 LARGEST_ERROR = 1e9
 """That is told of a shadow; outputs that cannot be compared are infinitely far apart."""
+_COUNTED = ("batches", "rows", "answers", "failures", "nonfinite", "real", "padded")
 LEAST_SAMPLES = 10
 """Service times of one size from which on they stand for those that were measured before the first request."""
 
@@ -102,16 +103,25 @@ class Counting:
             size = (told(bucket.sizes), rows)
             self._course.append(_Ran(ended.ended_s, size, self._gathering_s(ended), took_s))
         self._free_s = ended.ended_s
-        real = sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
+        real = (
+            sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
+            if bucket.sizes
+            else batch.rows
+        )
         padded = rows * volume(bucket.sizes)
         self._real.add(real, "real")
         self._real.add(padded - real, "padding")
-        self.tally.update(batches=1, rows=batch.rows, answers=len(batch.requests), failures=failed)
-        self.tally.update(nonfinite=strange, real=real, padded=padded)
-        for one in batch.requests:
-            self._waited.record(max(ended.started_s - one.arrived_s, 0.0))
-            sizes = one.payload[0].sizes
-            self.recent.append(Arrived(one.arrived_s, sizes, one.rows, ended.ended_s - one.arrived_s))
+        counted = (1, batch.rows, len(batch.requests), failed, strange, real, padded)
+        for name, number in zip(_COUNTED, counted, strict=True):
+            self.tally[name] += number
+        ended_s = ended.ended_s
+        self._waited.record_all([max(ended.started_s - one.arrived_s, 0.0) for one in batch.requests])
+        self.recent.extend(
+            [
+                Arrived(one.arrived_s, one.payload[0].sizes, one.rows, ended_s - one.arrived_s)
+                for one in batch.requests
+            ]
+        )
 
     def _gathering_s(self, ended: Ended) -> Seconds:
         """How long a free model and a request waited for the loop, which reads what comes in the meantime; nothing where the policy waits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,28 +39,28 @@ VARYING = -1
 """Stands for a size that may differ from request to request."""
 
 
-class TensorSpec(NamedTuple):
+@dataclass(frozen=True)
+class TensorSpec:
     """One input or output.
 
     Attributes:
         name: in requests and answers.
         dtype: of torch.
         dims: sizes, the first that of the batch; `VARYING` where it may differ.
+        datatype: as the protocol calls it.
+        carrier: what numpy holds it as: bfloat16, which numpy lacks, as the same bits.
     """
 
     name: str
     dtype: torch.dtype
     dims: tuple[int, ...]
+    datatype: str = field(init=False)
+    carrier: np.dtype[Any] = field(init=False)
 
-    @property
-    def datatype(self) -> str:
-        """As the protocol calls it."""
-        return DATATYPES[self.dtype]
-
-    @property
-    def carrier(self) -> np.dtype[Any]:
-        """What numpy holds it as: bfloat16, which numpy lacks, as the same bits."""
-        return _CARRIERS[self.dtype]
+    def __post_init__(self) -> None:
+        """Looked up once: each request asks for them."""
+        object.__setattr__(self, "datatype", DATATYPES[self.dtype])
+        object.__setattr__(self, "carrier", _CARRIERS[self.dtype])
 
     def to_torch(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
         """A tensor over the same memory."""

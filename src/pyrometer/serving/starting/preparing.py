@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -197,7 +197,7 @@ class Preparing:
                 ) from error
             more, sizes, is_fixed = few, (rows, rows), True
         outputs, leaves = outputs_of(few, more, sizes)
-        signature_outputs = tuple(spec._replace(dims=_varied(spec.dims, shaping)) for spec in outputs)
+        signature_outputs = tuple(replace(spec, dims=_varied(spec.dims, shaping)) for spec in outputs)
         return Program(
             version,
             session,

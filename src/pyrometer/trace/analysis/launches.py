@@ -80,7 +80,9 @@ def _device(trace: RankTrace, work: pl.DataFrame, num_steps: int) -> Launches:
     kernels = work.filter(pl.col("kind") == Kind.KERNEL.value)
     calls = first["call_end_ns"] - first["call_start_ns"]
     after_call = first["start_ns"] - first["call_end_ns"]
-    alone = linked.filter((pl.len().over("call") == 1) & (pl.col("kind") == Kind.KERNEL.value))
+    alone = linked.select("call", "kind", "dur_ns", "call_start_ns", "call_end_ns").filter(
+        (pl.len().over("call") == 1) & (pl.col("kind") == Kind.KERNEL.value)
+    )
     computing = kernels.filter(~is_communication())
     short = computing.filter(pl.col("dur_ns") < SHORT_NS)
     span, waiting, starting = _waiting(linked, work)

@@ -89,7 +89,7 @@ def roofline(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> pl.DataFrame
 def _calls(trace: RankTrace, costs: OpCosts) -> pl.DataFrame:
     """One row per piece of work: whose call it is, and what is known of that."""
     events = trace.events
-    work = events[costs.work]
+    work = events.select("op", "name", "kind")[costs.work]
     owner = costs.owner[costs.work]
     op = row_numbers(work["op"])
     call = np.where(owner >= 0, owner, np.where(op >= 0, op, costs.work))

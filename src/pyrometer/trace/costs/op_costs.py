@@ -76,7 +76,11 @@ def _kindreds(trace: RankTrace) -> tuple[list[Kindred], IntArray]:
     """Calls that are alike, evaluated once."""
     steps = served(trace.steps, trace.events)
     ops = trace.tables["ops"].join(
-        trace.events.filter(is_op()).select("event", "name", _serving(steps)), on="event", how="inner"
+        trace.events.select("event", "kind", "cat", "name", "step")
+        .filter(is_op())
+        .select("event", "name", _serving(steps)),
+        on="event",
+        how="inner",
     )
     groups = ops.group_by(*ARGUMENTS, "serving", maintain_order=True).agg("event")
     list_dtype = _usual_dtype(groups)

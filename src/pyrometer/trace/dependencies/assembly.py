@@ -55,7 +55,8 @@ def build(trace: RankTrace) -> Graph:
     """Build the dependency graph of a linked trace."""
     hit = _find(trace, trace.events if _is_possible(trace) else trace.events.clear())
     calls, intervals = _waiting_intervals(hit)
-    points = _points(hit, intervals)
+    ends = _lane_ends(hit)
+    points = _points(hit, intervals, ends)
     bonds = _bonds(hit, points, calls)
     nodes = len(points.time)
     time = np.concatenate([[hit.low], points.time, hit.work.start])
@@ -78,7 +79,7 @@ def build(trace: RankTrace) -> Graph:
         weight=np.append(bonds.weight, 0)[edge],  # edge -1 leads from a pass
         kind=np.append(bonds.kind, int(Edge.PASS))[edge],
         lag=np.where(real, lag[node], 0),
-        ends=_ends(hit, points, node, real),
+        ends=_ends(points, points.at(ends[0], np.clip(ends[1], hit.low, hit.high)), node, real),
         points=points,
         device=hit.work,
         waits=hit.waits,
@@ -143,11 +144,10 @@ def _waiting_intervals(hit: Found) -> tuple[IntArray, Waiting]:
     return of, disjoint(np.concatenate(lane), clipped[0], clipped[1])
 
 
-def _points(hit: Found, waiting: Waiting) -> Points:
+def _points(hit: Found, waiting: Waiting, ends: tuple[IntArray, IntArray]) -> Points:
     work, bursts, segments = hit.work, hit.threads.bursts, hit.segments
     known = work.call >= 0
     first = np.flatnonzero(np.diff(segments.lane, prepend=-1))
-    ends = _lane_ends(hit)
     main, lost = _on_main(hit, bursts.start), _on_main(hit, work.start[_lost(hit)])
     lane = [work.thread[known], segments.lane[first], bursts.lane, bursts.lane, main[0], lost[0], ends[0]]
     time = [work.launched[known], segments.start[first], bursts.start, bursts.end, main[1], lost[1], ends[1]]
@@ -177,7 +177,8 @@ def _lane_ends(hit: Found) -> tuple[IntArray, IntArray]:
 
     Where none of these is the end of the span, that is a moment of the main thread.
     """
-    host = hit.events.filter(is_kind(*HOST) & (pl.col("end_ns") <= hit.high))
+    events = hit.events.select("kind", "name", "track", "end_ns")
+    host = events.filter(is_kind(*HOST) & (pl.col("end_ns") <= hit.high))
     ops = host.filter((pl.col("kind") == Kind.CPU_OP.value) & ~is_step_mark())
     counted = ops if ops.height or len(hit.work) else host
     last = counted.drop_nulls("track").group_by("track").agg(pl.col("end_ns").max())
@@ -187,14 +188,12 @@ def _lane_ends(hit: Found) -> tuple[IntArray, IntArray]:
     return lane, end
 
 
-def _ends(hit: Found, points: Points, node: IntArray, real: npt.NDArray[np.bool_]) -> IntArray:
-    lane, time = _lane_ends(hit)
-    nodes = len(points.time)
-    last = np.zeros(1 + nodes + len(hit.work), bool)
-    last[1 + points.at(lane, np.clip(time, hit.low, hit.high))] = True
-    last[1 + nodes :] = True
+def _ends(points: Points, held: IntArray, node: IntArray, real: npt.NDArray[np.bool_]) -> IntArray:
+    """The nodes after which a replay may end: the last moments of threads, and all device work."""
+    last = np.zeros(1 + len(points.time), bool)
+    last[1 + held] = True
     last[0] = True
-    return np.flatnonzero(last[node] & real)
+    return np.flatnonzero(real & ((node >= len(last)) | last[np.minimum(node, len(last) - 1)]))
 
 
 def _bonds(hit: Found, points: Points, calls: IntArray) -> Bonds:

@@ -76,9 +76,12 @@ def _told(rows: pl.DataFrame, streams: Streams) -> IntArray:
 
 def _inferred(events: pl.DataFrame, streams: Streams) -> IntArray:
     work = streams.work
-    calls = events.filter(
-        pl.col("kind").is_in(CALLS) & pl.col("track").is_not_null() & pl.col("name").str.contains(STREAM_WAIT)
-    ).select("track", "start_ns")
+    calls = (
+        events.select("kind", "name", "track", "start_ns")
+        .filter(pl.col("kind").is_in(CALLS) & pl.col("track").is_not_null())
+        .filter(pl.col("name").str.contains(STREAM_WAIT))
+        .select("track", "start_ns")
+    )
     known = np.flatnonzero(work.call >= 0)
     if not calls.height or not len(known) or len(streams.slices) < 2:
         return np.empty((2, 0), np.int64)

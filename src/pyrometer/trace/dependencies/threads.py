@@ -105,8 +105,8 @@ def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes
     )
     is_backward = (pl.col("forward_thread").fill_null(0) != 0) | pl.col("name").str.contains(BACKWARD)
     return (
-        events.filter(pl.col("track").is_in(lanes.tolist()))
-        .select("event", "kind", "track", "name", "dur_ns")
+        events.select("event", "kind", "track", "name")
+        .filter(pl.col("track").is_in(lanes.tolist()))
         .join(numbered, on="event", how="left")
         .group_by("track")
         .agg(

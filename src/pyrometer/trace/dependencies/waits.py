@@ -75,7 +75,8 @@ def host_waits(events: pl.DataFrame, syncs: pl.DataFrame, work: Work) -> Waits:
 
 
 def _waiting_calls(events: pl.DataFrame, work: Work) -> pl.DataFrame:
-    calls = events.filter(pl.col("kind").is_in(CALLS) & pl.col("track").is_not_null())
+    columns = events.select("event", "kind", "name", "track", "start_ns", "end_ns", "dur_ns")
+    calls = columns.filter(pl.col("kind").is_in(CALLS) & pl.col("track").is_not_null())
     rows = calls["event"].to_numpy()
     launching, copying = np.zeros(events.height, bool), np.zeros(events.height, bool)
     launching[work.call[work.call >= 0]] = True

@@ -61,7 +61,9 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     same size. Sends match receives by their order between the two ranks.
     """
     groups: dict[Group, int] = {}
-    calls = pl.concat([pl.DataFrame(schema=CALLS), *(_frame(summary, groups) for summary in summaries)])
+    frames = [pl.DataFrame(schema=CALLS), *(_frame(summary, groups) for summary in summaries)]
+    calls = pl.concat(frames, rechunk=True)
+    frames.clear()
     if not calls.height:
         nothing = calls.with_columns(match=pl.lit(0), num_ranks=pl.lit(0), way=pl.lit(""))
         return Matched(nothing, [], [], {}, 0)
@@ -69,17 +71,18 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     paired = is_p2p & pl.col("peer").is_not_null()
     numbered = ~is_p2p & pl.col("sequence").is_not_null()
     ordered = ~is_p2p & pl.col("sequence").is_null()
-    parts = (
-        _by_number(calls.filter(numbered)),
-        _by_order(calls.filter(ordered)),
-        _by_pair(calls.filter(paired)),
-        _alone(calls.filter(is_p2p & ~paired)),
-    )
+    ways = {
+        "number": (numbered, _by_number),
+        "order": (ordered, _by_order),
+        "pair": (paired, _by_pair),
+        "alone": (is_p2p & ~paired, _alone),
+    }
     matched, below = [], 0
-    for way, part in zip(("number", "order", "pair", "alone"), parts, strict=True):
-        own = part.select(*CALLS, pl.col("match").cast(pl.Int64) + below, pl.lit(way).alias("way"))
-        matched.append(own)
+    for way, (which, match) in ways.items():
+        part = match(calls.filter(which))
+        matched.append(part.select(*CALLS, pl.col("match").cast(pl.Int64) + below, pl.lit(way).alias("way")))
         below += part["match"].n_unique() + 1
+    del calls, part  # of a large job, all calls are much
     whole = pl.concat(matched).with_columns(num_ranks=pl.len().over("match").cast(pl.Int64))
     mismatches, counts, outside = _mismatches(whole, list(groups))
     return Matched(whole, list(groups), mismatches, counts, outside)

@@ -14,7 +14,7 @@ from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.program.paths import merge_paths
 from pyrometer.trace.program.rollup import codes, gather_into, roll_up
-from pyrometer.trace.rows import IntArray, Mask, numbered, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, positions, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 ALL = "(all)"
@@ -57,7 +57,7 @@ def merged(trace: RankTrace) -> Merged:
     host, device = (np.flatnonzero(trace.mask(is_kind(*kinds))) for kinds in (of_host, DEVICE_WORK))
     ours, above = _ours(trace)
     rows = np.concatenate([host[~ours[host]], device])
-    labels, code = _labels(events[rows])
+    labels, code = _labels(trace, rows)
     label = np.zeros(events.height, np.int64)
     label[rows] = code
     tops, top_of = _tops(trace, host, device)
@@ -83,7 +83,7 @@ def merged(trace: RankTrace) -> Merged:
 def _ours(trace: RankTrace) -> tuple[Mask, IntArray]:
     """Which events are functions of our own, and what else is above each event."""
     events, above = trace.events, trace.links.above.copy()
-    functions = events.filter(is_kind(Kind.PYTHON_FUNCTION)).select("event", "name")
+    functions = events.select("event", "kind", "name").filter(is_kind(Kind.PYTHON_FUNCTION))
     kinds = frame_kinds(functions["name"]).filter(pl.col("is_ours"))
     ours = np.zeros(events.height, bool)
     ours[functions.join(kinds, on="name", how="semi")["event"].to_numpy()] = True
@@ -92,18 +92,21 @@ def _ours(trace: RankTrace) -> tuple[Mask, IntArray]:
     return ours, above
 
 
-def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
-    """The distinct pairs of name and kind, and which of them each event has."""
-    rows, code = numbered(codes(events.select("name", "kind")))
-    cut = events.select("name", "kind")[rows].select(
+def _labels(trace: RankTrace, rows: IntArray) -> tuple[pl.DataFrame, IntArray]:
+    """The distinct pairs of name and kind in the order in which the rows first have them, and which of them each row has."""
+    sorts = trace.sorts
+    cut = sorts.table.select(
         name=pl.when(is_step_mark())
         .then(pl.lit("ProfilerStep"))
         .otherwise(pl.col("name").str.replace(r" at 0x[0-9a-fA-F]+", ""))
         .fill_null("(unnamed)"),
         kind=pl.col("kind").cast(pl.String),
     )
-    different, label = numbered(codes(cut))
-    return cut[different], label[code].astype(np.int64)
+    label = codes(cut)[sorts.code[rows]]
+    first = np.full(cut.height, len(rows))
+    first[label[::-1]] = np.arange(len(rows))[::-1]
+    held = np.argsort(first, kind="stable")[: int((first < len(rows)).sum())]
+    return cut[held], positions(held, cut.height)[label]
 
 
 def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str], IntArray]:
