@@ -51,6 +51,7 @@ class TimedLaboratory:
     opening_s = 6.0
     step_s = 0.05
     num_steps = 60
+    more_pairs, num_blocks = 1, 12
     slowest_lever_s = 70.0
 
     def __init__(self, source, folder, limits, **_):
@@ -133,7 +134,9 @@ def searched(monkeypatch):
 
         monkeypatch.setattr(tune, "_advised", advised)
         monkeypatch.setattr(place, "send", lambda *_: None)
-        monkeypatch.setattr(tune, "make_recipe", lambda *_, **__: SimpleNamespace(kind="inference"))
+        monkeypatch.setattr(
+            tune, "make_recipe", lambda *_, **__: SimpleNamespace(kind="inference", num_ranks=None)
+        )
         work = SimpleNamespace(name="work")
         budget = Budget(budget_s, clock)
         found, _ = tune.search_recipe(
