@@ -154,8 +154,8 @@ class Pieces(NamedTuple):
 
 def critical_pieces(graph: Graph) -> Pieces:
     """Walk back from the end of the span: at each node to that which it had to wait for longest."""
-    begin, dur, lag = map(memoryview, _plain(graph.time, graph.dur, graph.lag))
-    source, kind = map(memoryview, _plain(*_binding(graph)))  # of which the walk sees few
+    columns = _plain(graph.time, graph.dur, graph.lag, *_binding(graph))
+    begin, dur, lag, source, kind = (column.data for column in columns)  # the walk sees few of their rows
     ends = (graph.time + graph.dur)[graph.ends]
     last = graph.ends[ends == ends.max(initial=graph.low)]
     node = int(last[-1]) if len(last) else 0
@@ -175,8 +175,7 @@ def critical_pieces(graph: Graph) -> Pieces:
             found.append((reached, cursor, node, kind[node]))
             cursor = reached
         node = before
-    columns = np.array(found, np.int64).reshape(-1, 4).T
-    return Pieces(*columns)
+    return Pieces(*np.array(found, np.int64).reshape(-1, 4).T)
 
 
 def _binding(graph: Graph) -> tuple[IntArray, IntArray]:
