@@ -19,6 +19,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   Ladder: "降级阶梯",
   "silent for {time}": "已沉默 {time}",
   "What happened": "发生了什么",
+  "What other tools measured": "其他工具的测量结果",
   What: "事件",
   alarm: "告警",
   "alarm over": "告警解除",
