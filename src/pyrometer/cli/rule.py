@@ -14,15 +14,13 @@ from pyrometer.garbage import uncollected
 def command(which: str | None, *, as_json: bool) -> None:
     """Explain a rule, or list those of a family (PYR1) or all of them."""
     with uncollected():
-        from pyrometer.rules.catalogue import entry
+        from pyrometer.rules.catalogue import RulesDocument, entry
         from pyrometer.rules.registry import find_rule, rules, select
 
         many = which is None or (which.upper().startswith("PYR") and len(which) < len("PYR000"))
         chosen = (rules() if which is None else select([which])) if many else [find_rule(which or "")]
         entries = [entry(rule) for rule in chosen]
     if as_json:
-        from pyrometer.report.run_documents import RulesDocument
-
         print_document(RulesDocument(rules=entries))
     else:
         from pyrometer.report.rules_view import rule_view, rules_view

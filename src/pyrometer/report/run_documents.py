@@ -1,4 +1,4 @@
-"""What the verbs that look things up print with `--json`: runs of the store, and rules."""
+"""What the verbs of the store print with `--json`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pyrometer.document import Document
 from pyrometer.record import doc
-from pyrometer.rules.catalogue import RuleEntry
 from pyrometer.store.run import Pruned, RunSummary
 
 
@@ -21,9 +20,3 @@ class PruneDocument(Document, frozen=True, kw_only=True):
 
     dry_run: Annotated[bool, doc("true when nothing was removed")]
     pruned: Pruned
-
-
-class RulesDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer rule --json`."""
-
-    rules: Annotated[list[RuleEntry], doc("by code")]

@@ -13,8 +13,9 @@ from pyrometer.report import kinds
 from pyrometer.report.documents import Document, EnvironmentDocument
 from pyrometer.report.lever_list import LeversDocument
 from pyrometer.report.plan import PlanDocument
-from pyrometer.report.run_documents import PruneDocument, RulesDocument, RunsDocument
+from pyrometer.report.run_documents import PruneDocument, RunsDocument
 from pyrometer.report.tuned_predictions import PredictionsDocument
+from pyrometer.rules.catalogue import RulesDocument
 
 VERBS = {
     "calibration": "calibrate",

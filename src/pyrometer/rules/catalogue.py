@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.advice import FIX_WORDS, FixClass
+from pyrometer.document import Document
 from pyrometer.record import Record, doc
 from pyrometer.rules.finding import Severity
 from pyrometer.rules.rule import HEADINGS, Rule, Stage
@@ -34,6 +35,12 @@ class RuleEntry(Record, frozen=True, kw_only=True):
     limits: list[LimitEntry] = []
     reads: Annotated[list[list[str]], doc("kinds of evidence; each list is enough for an answer")] = []
     sections: Annotated[dict[str, str], doc("documentation by heading, in Markdown")] = {}
+
+
+class RulesDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer rule --json`."""
+
+    rules: Annotated[list[RuleEntry], doc("by code")]
 
 
 def entry(rule: Rule) -> RuleEntry:
