@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import random
+import statistics
 import time
 
 import numpy as np
@@ -134,9 +135,9 @@ def test_an_iterable_dataset_shares_its_work_as_before(make, workers):
 
 @pytest.mark.measuring
 def test_time_asleep_is_storage_and_time_at_work_is_not(make, tmp_path):
-    with contextlib.closing(WatchedBatches(DataLoader(make.Slow(0.01, 8), batch_size=4))) as own:
+    with contextlib.closing(WatchedBatches(DataLoader(make.Slow(0.01, 40), batch_size=4))) as own:
         list(own)
-    assert all(cost.storage_s > 0.8 * cost.dataset_s for cost in own.costs())
+    assert statistics.median(cost.storage_s / cost.dataset_s for cost in own.costs()) > 0.8
     with contextlib.closing(WatchedBatches(DataLoader(make.Compressed(tmp_path), batch_size=16))) as own:
         list(own)
     busy, dataset = sum(c.busy_s for c in own.costs()), sum(c.dataset_s for c in own.costs())
