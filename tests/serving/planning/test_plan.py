@@ -9,7 +9,7 @@ from torch import nn
 
 from pyrometer.errors import InputError
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import Pace, ServicePoint
+from pyrometer.serving.batching.service_times import Pace, Rest, ServicePoint
 from pyrometer.serving.planning.arrivals import Arrival, read_arrivals, recorded
 from pyrometer.serving.planning.plan import Model, _interval, evaluate, plan
 from pyrometer.serving.planning.replay import ServiceDraws, Shaped, replay
@@ -46,6 +46,17 @@ def test_a_policy_that_waits_pays_for_it():
     found = course([0.0, 0.004], BatchPolicy(flush_idle=False, wait_s=0.005))
     done_s = 0.005 + FIXED_S + 2 * ROW_S
     assert found.latencies_s.tolist() == pytest.approx([done_s, done_s - 0.004])
+
+
+def test_a_model_that_had_nothing_to_do_takes_longer_and_one_at_work_does_not():
+    draws = ServiceDraws(POINTS, rests=[Rest(0.01, [0.5]), Rest(0.1, [2.0])])
+    took_s = FIXED_S + ROW_S
+    assert took_s < 0.03
+    second_s = 2 + took_s + 0.001
+    third_s = second_s + took_s + 0.03
+    arrivals = [Arrival(at_s) for at_s in (0.0, second_s, third_s)]
+    found = replay(arrivals, BatchPolicy(), ALIKE, draws, np.random.default_rng(0))
+    assert found.latencies_s.tolist() == pytest.approx([2 + took_s, took_s, 0.5 + took_s])
 
 
 def test_what_finds_no_room_is_counted():

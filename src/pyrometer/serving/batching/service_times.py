@@ -40,6 +40,18 @@ class Pace(NamedTuple):
     rank: float
 
 
+class Rest(NamedTuple):
+    """What a batch takes longer once the model has had nothing to do for a while: threads sleep by then, and caches are cold.
+
+    Attributes:
+        idle_s: for how long, at least.
+        extra_s: of some batches.
+    """
+
+    idle_s: Seconds
+    extra_s: Sequence[Seconds]
+
+
 class ServiceTimes:
     """What is expected of a batch; between two sizes that were measured, on the line through both.
 

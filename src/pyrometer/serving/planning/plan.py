@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import Pace, ServicePoint
+from pyrometer.serving.batching.service_times import Pace, Rest, ServicePoint
 from pyrometer.serving.batching.waiting import Batch
 from pyrometer.serving.planning.arrivals import Arrival, Arrivals
 from pyrometer.serving.planning.replay import Replayed, ServiceDraws, Shaped, replay
@@ -81,6 +81,7 @@ class Model(NamedTuple):
         row_edges: numbers of rows that it is called with.
         handoff_s: that passing a batch to its thread takes, and back, beside the service time.
         course: how batches followed each other in a server; empty where their times are independent.
+        rests: what a rested model takes longer; empty where the service times have it in them.
     """
 
     points: Sequence[ServicePoint]
@@ -89,6 +90,7 @@ class Model(NamedTuple):
     row_edges: Sequence[int]
     handoff_s: Seconds
     course: Sequence[Pace] = ()
+    rests: Sequence[Rest] = ()
 
 
 def plan(
@@ -127,7 +129,7 @@ def evaluate(
     """What one policy would do."""
     random = np.random.default_rng(seed)
     shaped = _shaped(model, shapes)
-    draws = ServiceDraws(model.points, model.row_edges, model.course)
+    draws = ServiceDraws(model.points, model.row_edges, model.course, model.rests)
     runs = [
         replay(arrivals.draw(random, number), policy, shaped, draws, random, handoff_s=model.handoff_s)
         for number in range(replays)

@@ -15,7 +15,7 @@ import numpy as np
 from pyrometer.quantity import Seconds
 from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.queue import BatchQueue
-from pyrometer.serving.batching.service_times import Pace, ServicePoint, ServiceTimes
+from pyrometer.serving.batching.service_times import Pace, Rest, ServicePoint, ServiceTimes
 from pyrometer.serving.batching.waiting import Batch, Waiting
 from pyrometer.serving.planning.arrivals import BLOCK, Arrival, Generator
 
@@ -58,11 +58,17 @@ class ServiceDraws:
         points: what was measured.
         row_edges: numbers of rows that the model is called with.
         course: how batches followed each other; blocks of it stay together, since a machine that is busy is so for a while.
+        rests: what a rested model takes longer, by how long it rested.
     """
 
     def __init__(
-        self, points: Sequence[ServicePoint], row_edges: Sequence[int] = (), course: Sequence[Pace] = ()
+        self,
+        points: Sequence[ServicePoint],
+        row_edges: Sequence[int] = (),
+        course: Sequence[Pace] = (),
+        rests: Sequence[Rest] = (),
     ) -> None:
+        self._rests = sorted(rests)
         self._samples: dict[str, list[tuple[int, Floats]]] = {}
         for point in sorted(points, key=lambda point: (point.bucket, point.rows)):
             taken = np.sort(np.array(point.samples_s, np.float64))
@@ -94,6 +100,11 @@ class ServiceDraws:
         weight = (rows - low) / (high - low)
         return (1 - weight) * _at(low_s, share) + weight * _at(high_s, share)
 
+    def rested_s(self, idle_s: Seconds, random: Generator) -> Seconds:
+        """What a batch takes longer after the model had nothing to do."""
+        place = bisect.bisect_right(self._rests, idle_s, key=lambda rest: rest.idle_s)
+        return float(random.choice(self._rests[place - 1].extra_s)) if place else 0.0
+
     def padded_rows(self, rows: int) -> int:
         """How many rows the model is called with."""
         return next((edge for edge in self._row_edges if edge >= rows), rows)
@@ -117,6 +128,7 @@ def replay(
     latencies: list[Seconds] = []
     refused = batches = rows = at = 0
     real = padded = busy_s = now_s = free_s = 0.0
+    ended_s = -math.inf
     pace: Pace | None = None
     while at < len(arrivals) or queue.rows:
         while at < len(arrivals) and arrivals[at].at_s <= now_s:
@@ -140,8 +152,9 @@ def replay(
             continue
         bucket, volume = shaped.computed(batch)
         took_s = draws.service_s(bucket, batch.rows, pace.rank) + handoff_s
+        took_s += draws.rested_s(now_s - ended_s, random)
         pace = None
-        free_s = now_s + took_s
+        free_s = ended_s = now_s + took_s
         busy_s += took_s
         batches += 1
         rows += batch.rows
