@@ -77,8 +77,12 @@ def test_it_is_told_in_one_line(words, said, capfd):
 
 
 def test_a_target_that_cannot_be_opened_is_no_fault_of_its_code(monkeypatch, capsys):
-    def refuse(path, *_args, **_options):
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    opened = Path.open
+
+    def refuse(path, *args, **options):
+        if path.name == "model.py":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *args, **options)
 
     monkeypatch.setattr(Path, "open", refuse)
     assert main(["bench", "model.py:never", "--no-store"]) == 2
