@@ -77,16 +77,17 @@ def test_it_is_told_in_one_line(words, said, capfd):
 
 
 def test_a_target_that_cannot_be_opened_is_no_fault_of_its_code(monkeypatch, capsys):
+    Path("locked.py").touch()
     opened = Path.open
 
     def refuse(path, *args, **options):
-        if path.name == "model.py":
+        if path.name == "locked.py":
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return opened(path, *args, **options)
 
     monkeypatch.setattr(Path, "open", refuse)
-    assert main(["bench", "model.py:never", "--no-store"]) == 2
-    assert capsys.readouterr().err == "error: model.py:never: cannot be read: Permission denied\n"
+    assert main(["bench", "locked.py:never", "--no-store"]) == 2
+    assert capsys.readouterr().err == "error: locked.py:never: cannot be read: Permission denied\n"
 
 
 def test_a_logger_is_quiet_only_while_a_program_is_read():
