@@ -6,6 +6,7 @@ emptied down to that number, where every later event that refers to the same lis
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from typing import Any
 
@@ -106,14 +107,14 @@ def clean_text(raw: Any) -> str:
     return raw if raw.isprintable() else "".join(c if c.isprintable() else "?" for c in raw)
 
 
-class Collector:
+class Collector(ABC):
     """Stands in for a list while a pickle is loaded: takes the items that would be appended."""
 
     __slots__ = ()
 
+    @abstractmethod
     def extend(self, batch: list[Any]) -> None:
         """Take the next items."""
-        raise NotImplementedError
 
     def append(self, item: Any) -> None:
         """Take one."""
