@@ -40,7 +40,7 @@ def choose(
     else:
         order = switching_order(model, blocks)
         choices = [choice_of(model, order[:number]) for number in range(1, len(order) + 1)]
-    return _best([choice_of(model, ()), *choices], limit_bytes, limit_s)
+    return best_of([choice_of(model, ()), *choices], limit_bytes, limit_s)
 
 
 def switching_order(model: StepModel, blocks: Sequence[int]) -> list[int]:
@@ -57,7 +57,8 @@ def switching_order(model: StepModel, blocks: Sequence[int]) -> list[int]:
     return sorted(useful, key=lambda option: -freed[option] / model.options[option].seconds)
 
 
-def _best(choices: Sequence[Choice], limit_bytes: Bytes | None, limit_s: Seconds) -> Choice:
+def best_of(choices: Sequence[Choice], limit_bytes: Bytes | None, limit_s: Seconds) -> Choice:
+    """The quickest within both limits; where none keeps within that of bytes, the lowest within that of time."""
     quick = [choice for choice in choices if choice.seconds <= limit_s]
     fitting = [choice for choice in quick if limit_bytes is not None and choice.peak_bytes <= limit_bytes]
     if fitting:

@@ -9,15 +9,7 @@ from pyrometer.tuning.checkpointing.solve import Choice, choice_of
 
 
 def every_k_choices(model: StepModel, blocks: Sequence[int]) -> Iterator[tuple[int, Choice]]:
-    """For each k the choice of every k-th block, from the first on, recomputed fully.
-
-    Args:
-        model: of the step.
-        blocks: indices of the blocks among the model's modules, in the order in which they run.
-
-    Yields:
-        k, and the choice; k = 1 is every block.
-    """
+    """For each k the choice of every k-th block, from the first on, recomputed fully."""
     full = {option.module: index for index, option in enumerate(model.options) if option.policy == "full"}
     for k in range(1, len(blocks) + 1):
         chosen = [full[block] for block in blocks[::k] if block in full]

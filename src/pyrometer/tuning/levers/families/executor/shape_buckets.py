@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import torch
-from torch import nn
 
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
 from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
+from pyrometer.tuning.shapes.bucketed import Bucketed
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.sample import varying_dims
 
@@ -74,23 +73,6 @@ class UseShapeBuckets(Lever):
             '# dims: what varies, such as {"ids": {1: "length"}}; sample: the sizes of your inputs',
             f"model = pm.ShapeBuckets(model, dims, sample=sample, max_graphs={parameters['max_graphs']})",
         ]
-
-
-class Bucketed(nn.Module):
-    """Buckets as a module, compiled at the first call."""
-
-    def __init__(self, buckets: ShapeBuckets) -> None:
-        super().__init__()
-        self.model = buckets.model
-        self.buckets = buckets
-        self._is_ready = False
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the bucket of the sizes."""
-        if not self._is_ready:
-            self.buckets.precompile(*args, **kwargs)
-            self._is_ready = True
-        return self.buckets(*args, **kwargs)
 
 
 def _sample(subject: Subject) -> list[dict[str, tuple[int, ...]]]:
