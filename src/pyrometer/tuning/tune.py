@@ -306,7 +306,7 @@ def _handed_over(
     )
     if place.path is not None:
         recipe.write(place.path)
-    limit_s = max(search.budget.left_s, search.then_s)
+    limit_s = max(search.budget.left_s, 2 * search.then_s)  # a machine that is busy may take a little longer
     tuning = Tuning(
         target=place.target,
         kind=recipe.kind,

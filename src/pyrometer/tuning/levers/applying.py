@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +69,6 @@ def not_applied(subject: Any, configuration: Sequence[LeverChoice]) -> str | Non
         if reason is not None:
             return f"{choice.lever}: {reason}"
     return None
-
-
-@contextlib.contextmanager
-def in_force(subject: Subject) -> Iterator[None]:
-    """Hold the settings of the process that a subject's levers ask for."""
-    with contextlib.ExitStack() as stack:
-        for setting in subject.settings:
-            entered: Any = setting()
-            stack.enter_context(entered)
-        yield
 
 
 def tryable(

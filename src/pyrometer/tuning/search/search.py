@@ -17,7 +17,7 @@ from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
-from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
+from pyrometer.tuning.levers.configuration import with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
@@ -60,6 +60,9 @@ HOPELESS = 1.5
 
 VARIED = 1.25
 """An executor so many times slower than the best is not made up for by other parameters of its own."""
+
+THEN_SHARE = 0.15
+"""Of the budget at most, to find out what the hardware leaves where a goal was missed."""
 
 LEAST_SAVING = 0.02
 """Of the peak of memory, as a share: single runs of one program differ by about that."""
@@ -212,7 +215,9 @@ class Search:
     @property
     def then_s(self) -> Seconds:
         """After the confirmation, to find out what the hardware leaves where a goal for latency is missed."""
-        return 0.0 if self.settings.latency_s is None else PEAKS_S + SLOW_START * self.opening_s
+        if self.settings.latency_s is None:
+            return 0.0
+        return min(PEAKS_S + SLOW_START * self.opening_s, self.budget.total_s * THEN_SHARE)
 
     def _untried(self, choice: LeverChoice) -> LeverOutcome:
         total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
@@ -255,7 +260,7 @@ class Search:
         ):
             reason = f"does nothing under {self._running}, which is faster"
             return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
-        missing = lacks(lever, configuration)
+        missing = lever.needs - {each.lever for each in configuration}
         if missing:
             needed = " and ".join(sorted(missing))
             reason = f"has no effect without {needed}, which was not tried before or does not run here"

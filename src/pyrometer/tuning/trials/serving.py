@@ -22,7 +22,7 @@ from pyrometer.bench.memory import meter_for
 from pyrometer.bench.worker import Ran, Run, answer_requests
 from pyrometer.errors import InputError
 from pyrometer.record import Record
-from pyrometer.tuning.levers.applying import apply_levers, in_force, not_applied, subject_of, tryable
+from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of, tryable
 from pyrometer.tuning.levers.stages import Kind
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.recipe.signature import signature_of
@@ -89,7 +89,8 @@ class OpenConfiguration:
             lever: [Path(path) for path in paths] for lever, paths in request.ready.items()
         }
         prices = apply_levers(self._subject, request.levers)
-        self._stack.enter_context(in_force(self._subject))
+        for setting in self._subject.settings:
+            self._stack.enter_context(setting())
         self._work = self._subject.finished()
         self._session = self._stack.enter_context(self._work.open())
         clock = clock_for(self._session.device)

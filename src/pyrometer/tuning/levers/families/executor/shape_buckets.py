@@ -7,7 +7,7 @@ import inspect
 import torch
 
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.shapes.bucketed import Bucketed
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
@@ -20,7 +20,7 @@ _MOST_GRAPHS = (4, 8)
 
 
 @lever
-class UseShapeBuckets(Lever):
+class UseShapeBuckets(Executor):
     """Pad inputs to few sizes, and compile a graph for each."""
 
     name = "shape_buckets"
@@ -30,9 +30,6 @@ class UseShapeBuckets(Lever):
         "arithmetic: it pays where the sizes lie close together. Padding that changes results is refused when it is first seen."
     )
     stage = "compile"
-    place = "executor"
-    fix_class = "exact"
-    excludes = frozenset({"executor"})
     prior = 0.7
     minutes = 2.0
 

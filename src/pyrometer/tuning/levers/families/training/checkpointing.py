@@ -25,7 +25,6 @@ class Checkpointing(Lever):
     )
     stage = "memory"
     place = "settings"
-    fix_class = "exact"
     kinds = frozenset({"training"})
     executors = frozenset({"eager"})
     for_memory = True

@@ -27,7 +27,6 @@ class _LoaderSetting(Lever):
 
     stage = "basic"
     place = "settings"
-    fix_class = "exact"
     kinds = frozenset({"training"})
     needs_workers: ClassVar[bool] = False
 
