@@ -92,7 +92,7 @@ def scale(work: Workload, target: str, options: ScaleOptions | None = None) -> S
             for ranks in chosen.ranks
         ],
         assumptions=assumptions(training, chosen, links, disturbed=alone.disturbed),
-        checks=[_check(ran, schedules[ranks]) for ranks, ran in runs.items()],
+        checks=[check(ran, schedules[ranks]) for ranks, ran in runs.items()],
     )
 
 
@@ -146,7 +146,7 @@ def _links(runs: dict[int, Ran]) -> Links:
     return Links(backend=ran.backend, ranks_measured=processes, inside=fit(ran.links, processes))
 
 
-def _check(ran: Ran, schedule: Schedule) -> ScaleCheck:
+def check(ran: Ran, schedule: Schedule) -> ScaleCheck:
     """The prediction from what the same run took without communication, beside what it took with it."""
     links = _links({schedule.ranks: ran})
     low_s, high_s = np.quantile(ran.own_s, (0.25, 0.75))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -58,7 +58,7 @@ class Summaries:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - closed in __exit__
         self._end = 0
 
-    def __enter__(self) -> Summaries:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
