@@ -281,10 +281,6 @@ _NOISE = 256 << 20
 def _crossing(points: list[tuple[int, float]], limit: float) -> int:
     """The largest size whose value is within a limit, on the line through the two points next to the limit.
 
-    Args:
-        points: sizes and values.
-        limit: of the values.
-
     >>> _crossing([(10, 20.0)], 60.0), _crossing([(10, 20.0), (20, 25.0)], 60.0), _crossing([(8, 5.0), (16, 5.0)], 60.0)
     (30, 90, 16777216)
     """

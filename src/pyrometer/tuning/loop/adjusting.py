@@ -36,12 +36,6 @@ log = logging.getLogger(__name__)
 class Adjusting:
     """Changes settings, and keeps the record of it.
 
-    Args:
-        allowed: which kinds of settings may be changed.
-        step: runs the steps.
-        batches: come from the loader.
-        times: of the steps.
-
     Attributes:
         made: all adjustments so far.
         untold: those that the user has yet to hear of, again when their fate is known.

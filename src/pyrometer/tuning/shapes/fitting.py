@@ -10,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.tuning.dropless import Dropless
 from pyrometer.tuning.shapes.axes import Axes, Sizes, fit, like_the_tensor
 from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError, Reference, size_told
 from pyrometer.tuning.shapes.cropping import (
@@ -21,7 +22,6 @@ from pyrometer.tuning.shapes.cropping import (
     learn_rules,
     output_shapes,
 )
-from pyrometer.tuning.shapes.dropout import Dropless
 from pyrometer.tuning.shapes.hostile import Hostile
 from pyrometer.tuning.shapes.masks import NAMES, Masking
 from pyrometer.tuning.shapes.record import CropRule

@@ -17,11 +17,6 @@ from pyrometer.workload.inputs import Arguments
 class CallForm:
     """How a model is called, learned from one call; whatever is no tensor is a constant of what is exported.
 
-    Args:
-        model: the model, for the names of its arguments.
-        example: the arguments of a call.
-        output: what that call returned.
-
     Attributes:
         tensors: of the example, in their order.
         outputs: tensors of the output, each once.

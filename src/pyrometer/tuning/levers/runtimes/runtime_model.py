@@ -20,11 +20,6 @@ class RuntimeModel(nn.Module):
 
     The runtime is opened at the first call: the number of threads that holds then is the one it keeps.
 
-    Args:
-        form: of a call.
-        shapes: of its tensors.
-        opened: opens the runtime.
-
     Attributes:
         runtime: what was opened, for probes; `None` before the first call.
     """
