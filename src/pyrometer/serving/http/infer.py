@@ -38,7 +38,15 @@ class ModelError(RequestError):
 class Asked:
     """A request that was read; once it is submitted it waits for its batch, or runs in it."""
 
-    __slots__ = ("_endpoint", "_on_outcome", "_waiting", "_watched", "decoded", "program", "version")
+    __slots__ = (
+        "_decoded",
+        "_endpoint",
+        "_on_outcome",
+        "_program",
+        "_version",
+        "_waiting",
+        "_watched",
+    )
 
     _waiting: Waiting
 
@@ -46,9 +54,9 @@ class Asked:
         self, endpoint: InferEndpoint, program: Program, decoded: Decoded, version: str | None
     ) -> None:
         self._endpoint = endpoint
-        self.program = program
-        self.decoded = decoded
-        self.version = version
+        self._program = program
+        self._decoded = decoded
+        self._version = version
 
     def submit(self, on_outcome: OnOutcome) -> None:
         """Let it wait for its batch.
@@ -60,13 +68,13 @@ class Asked:
             RequestError: it is refused.
             InputError: no bucket holds it, or it asks for what there is not.
         """
-        arrays, rows, request = decoded = self.decoded
-        sizes, bucket = _shaped(self.program, decoded)
+        arrays, rows, request = decoded = self._decoded
+        sizes, bucket = _shaped(self._program, decoded)
         timeout_s, priority = _urgency(request)
         self._on_outcome = on_outcome
         self._waiting = self._endpoint.batcher.submit(
             Rows(arrays, rows, sizes),
-            Bucket(bucket, self.version),
+            Bucket(bucket, self._version),
             self._end,
             timeout_s=timeout_s,
             priority=priority,
@@ -102,13 +110,13 @@ class Asked:
             return refusal(RequestError(500, f"the answer cannot be written: {described(error)}"))
 
     def _encoded(self, served: Served) -> Response:
-        request = self.decoded.request
+        request = self._decoded.request
         head: dict[str, Any] = {"model_name": self._endpoint.name, "model_version": served.version}
         if request.id:
             head["id"] = request.id
         if served.nonfinite:
             head["parameters"] = {"nonfinite_outputs": ",".join(served.nonfinite)}
-        outputs = zip(self.program.signature.outputs, served.outputs, strict=True)
+        outputs = zip(self._program.signature.outputs, served.outputs, strict=True)
         answer = encode_answer(head, outputs, request)
         if answer.json_length is None:
             return Response(answer.body)
@@ -151,7 +159,7 @@ class InferEndpoint:
 
 def is_large(outcome: Outcome) -> bool:
     """Whether writing an answer takes so long that others should go on meanwhile."""
-    return isinstance(outcome, Served) and sum(array.nbytes for array in outcome.outputs) > LARGE_BYTES
+    return isinstance(outcome, Served) and sum([array.nbytes for array in outcome.outputs]) > LARGE_BYTES
 
 
 def _shaped(program: Program, decoded: Decoded) -> tuple[Sizes, Sizes]:

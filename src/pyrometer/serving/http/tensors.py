@@ -76,13 +76,13 @@ def decode_request(body: bytes | bytearray, json_length: int | None, specs: Sequ
     Raises:
         InputError: it says what is wrong, and what is legal.
     """
-    head = memoryview(body)[: len(body) if json_length is None else json_length]
+    whole = memoryview(body)
     try:
-        request = _decoder.decode(head)
+        request = _decoder.decode(whole[:json_length])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"request: no legal JSON of an inference request: {error}") from error
     inputs = _in_order(request.inputs, specs)
-    blobs = _blobs(request, memoryview(body)[len(head) :])
+    blobs = _blobs(request, whole[len(whole) if json_length is None else json_length :])
     arrays = [_array(one, blobs.get(spec.name), spec) for one, spec in zip(inputs, specs, strict=True)]
     rows = len(arrays[0])
     if len(arrays) > 1 and any(len(array) != rows for array in arrays):
@@ -145,7 +145,7 @@ def _array(given: RequestInput, blob: memoryview | None, spec: TensorSpec) -> Ar
 def _require_shape(shape: Sequence[int], spec: TensorSpec) -> None:
     if len(shape) == len(spec.dims):
         for size, own in zip(shape, spec.dims, strict=True):
-            if size < 1 or own not in (VARYING, size):
+            if size != own and (own != VARYING or size < 1):
                 break
         else:
             return
@@ -227,6 +227,8 @@ def require_outputs(specs: Sequence[TensorSpec], request: InferRequest) -> None:
     Raises:
         InputError: it says which there are.
     """
+    if not request.outputs:
+        return
     known = [spec.name for spec in specs]
     unknown = next((one.name for one in request.outputs if one.name not in known), None)
     if unknown is not None:
@@ -240,13 +242,14 @@ def encode_answer(
 ) -> Answer:
     """Write an answer with the outputs that were asked for, all by default."""
     asked = {one.name: one for one in request.outputs}
+    in_bytes = bool(request.parameters.get("binary_data_output", False))
     blobs: list[bytes] = []
     told: list[dict[str, Any]] = []
     for spec, array in outputs:
         if asked and spec.name not in asked:
             continue
-        one: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": list(array.shape)}
-        if _wants_bytes(asked.get(spec.name), request):
+        one: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": array.shape}
+        if asked[spec.name].parameters.get("binary_data", in_bytes) if asked else in_bytes:
             blobs.append(array.tobytes())
             one["parameters"] = {"binary_data_size": len(blobs[-1])}
         else:
@@ -254,11 +257,6 @@ def encode_answer(
         told.append(one)
     raw = msgspec.json.encode({**head, "outputs": told})
     return Answer(b"".join([raw, *blobs]), len(raw)) if blobs else Answer(raw, None)
-
-
-def _wants_bytes(asked: RequestedOutput | None, request: InferRequest) -> bool:
-    default = request.parameters.get("binary_data_output", False)
-    return bool(asked.parameters.get("binary_data", default) if asked is not None else default)
 
 
 def _plain(array: Array, spec: TensorSpec) -> list[Any]:
