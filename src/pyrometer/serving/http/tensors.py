@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from array import array as numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,7 +65,7 @@ class Decoded(NamedTuple):
 _decoder = msgspec.json.Decoder(InferRequest)
 
 
-def decode_request(body: bytes, json_length: int | None, specs: Sequence[TensorSpec]) -> Decoded:
+def decode_request(body: bytes | bytearray, json_length: int | None, specs: Sequence[TensorSpec]) -> Decoded:
     """Read a request.
 
     Args:
@@ -81,20 +81,29 @@ def decode_request(body: bytes, json_length: int | None, specs: Sequence[TensorS
         request = _decoder.decode(head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"request: no legal JSON of an inference request: {error}") from error
-    given = {one.name: one for one in request.inputs}
-    if len(given) != len(request.inputs) or given.keys() != {spec.name for spec in specs}:
-        names = ", ".join(one.name for one in request.inputs[:MOST_DIMS])
-        legal = ", ".join(spec.name for spec in specs)
-        raise InputError(f"inputs: got {names[:200] or 'none'}; the model takes each of {legal} once")
+    inputs = _in_order(request.inputs, specs)
     blobs = _blobs(request, memoryview(body)[len(head) :])
-    arrays = [_array(given[spec.name], blobs.get(spec.name), spec) for spec in specs]
-    rows = {len(array) for array in arrays}
-    if len(rows) > 1:
+    arrays = [_array(one, blobs.get(spec.name), spec) for one, spec in zip(inputs, specs, strict=True)]
+    rows = len(arrays[0])
+    if len(arrays) > 1 and any(len(array) != rows for array in arrays):
         told = ", ".join(f"{spec.name} {len(array)}" for spec, array in zip(specs, arrays, strict=True))
         raise InputError(
             f"inputs: the first size is that of the batch and must be the same in all; got {told}"
         )
-    return Decoded(arrays, rows.pop(), request)
+    return Decoded(arrays, rows, request)
+
+
+def _in_order(given: list[RequestInput], specs: Sequence[TensorSpec]) -> list[RequestInput]:
+    """The inputs as the model has them; clients nearly always send them so."""
+    names, legal = [one.name for one in given], [spec.name for spec in specs]
+    if names == legal:
+        return given
+    if sorted(names) != sorted(legal):
+        told = ", ".join(names[:MOST_DIMS])
+        raise InputError(
+            f"inputs: got {told[:200] or 'none'}; the model takes each of {', '.join(legal)} once"
+        )
+    return [given[names.index(name)] for name in legal]
 
 
 def _blobs(request: InferRequest, tail: memoryview) -> dict[str, memoryview]:
@@ -226,7 +235,7 @@ def require_outputs(specs: Sequence[TensorSpec], request: InferRequest) -> None:
 
 def encode_answer(
     head: Mapping[str, Any],
-    outputs: Sequence[tuple[TensorSpec, Array]],
+    outputs: Iterable[tuple[TensorSpec, Array]],
     request: InferRequest,
 ) -> Answer:
     """Write an answer with the outputs that were asked for, all by default."""

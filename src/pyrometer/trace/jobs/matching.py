@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -14,6 +14,9 @@ from pyrometer.trace.jobs.summary import RankSummary
 
 MAX_LISTED = 50
 """Mismatches that are listed; all are counted."""
+
+JOINED = 64
+"""Ranks whose calls are made one table as they come."""
 
 
 class Group(NamedTuple):
@@ -53,7 +56,7 @@ CALLS = {
 }
 
 
-def match_calls(summaries: Sequence[RankSummary]) -> Matched:
+def match_calls(summaries: Iterable[RankSummary]) -> Matched:
     """Match the collectives of all ranks; times become unix time as each rank's file tells it.
 
     Where the traces number the collectives of a group (`Seq`), the number decides. Elsewhere the order within step,
@@ -61,9 +64,7 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     same size. Sends match receives by their order between the two ranks.
     """
     groups: dict[Group, int] = {}
-    frames = [pl.DataFrame(schema=CALLS), *(_frame(summary, groups) for summary in summaries)]
-    calls = pl.concat(frames, rechunk=True)
-    frames.clear()
+    calls = _all_calls(summaries, groups)
     if not calls.height:
         nothing = calls.with_columns(match=pl.lit(0), num_ranks=pl.lit(0), way=pl.lit(""))
         return Matched(nothing, [], [], {}, 0)
@@ -88,28 +89,30 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     return Matched(whole, list(groups), mismatches, counts, outside)
 
 
+def _all_calls(summaries: Iterable[RankSummary], groups: dict[Group, int]) -> pl.DataFrame:
+    """The calls of all ranks; tables of one rank each take more room than what is in them, so that many are joined early."""
+    joined, single = [pl.DataFrame(schema=CALLS)], []
+    for summary in summaries:
+        single.append(_frame(summary, groups))
+        if len(single) == JOINED:
+            joined.append(pl.concat(single, rechunk=True))
+            single.clear()
+    return pl.concat([*joined, *single], rechunk=True)
+
+
 def _frame(summary: RankSummary, groups: dict[Group, int]) -> pl.DataFrame:
     """The calls of one rank; its groups join `groups`."""
     calls = summary.calls.frame()
     if not calls.height:
         return pl.DataFrame(schema=CALLS)
-    labels = [
-        (i, x.name, groups.setdefault(Group(x.group, x.group_ranks, x.group_size), len(groups)), x.dtype)
-        for i, x in enumerate(summary.labels)
-    ]
-    names = pl.DataFrame(
-        labels,
-        schema={"label": pl.Int64, "name": pl.String, "key": pl.Int64, "dtype": pl.String},
-        orient="row",
-    )
-    steps = pl.DataFrame(
-        {"step": range(len(summary.steps)), "step_name": [step.name for step in summary.steps]},
-        schema={"step": pl.Int64, "step_name": pl.String},
-    )
-    whole = calls.with_row_index("call").join(names, on="label", how="left", maintain_order="left")
-    whole = whole.join(steps, on="step", how="left", maintain_order="left").with_columns(
+    keys = [groups.setdefault(Group(x.group, x.group_ranks, x.group_size), len(groups)) for x in summary.labels]
+    label, step = calls["label"].cast(pl.UInt32), calls["step"].cast(pl.UInt32)
+    whole = calls.with_row_index("call").with_columns(
         rank=pl.lit(summary.rank, pl.Int64),
-        step=pl.col("step_name"),
+        key=pl.Series(keys, dtype=pl.Int64).gather(label),
+        name=pl.Series([x.name for x in summary.labels], dtype=pl.String).gather(label),
+        dtype=pl.Series([x.dtype for x in summary.labels], dtype=pl.String).gather(label),
+        step=pl.Series([x.name for x in summary.steps], dtype=pl.String).gather(step),
         end_ns=pl.col("start_ns") + pl.col("dur_ns") + summary.base_ns,
         start_ns=pl.col("start_ns") + summary.base_ns,
     )
