@@ -220,5 +220,7 @@ def test_what_was_applied_is_told_with_both_steps_and_how_to_prove_it(search, re
     assert "Applied in" in told
     assert "--verify" in told
     assert "proved" not in told
+    assert "→" not in told, "steps that were not run in turns are no comparison"
+    assert "times are not compared" in told
     assert chinese(said) not in {None, said}
     assert "Recipe" in {fact.label for fact in facts.top_figures(applied)}

@@ -107,7 +107,7 @@ def step_change(document: TuneDocument) -> str:
     """The step before and after; empty where nothing was kept."""
     verdict = document.final
     if document.applied is not None:
-        return f"{format_seconds(document.baseline.median_s)} → {format_seconds(document.applied.median_s)} per step"
+        return f"{format_seconds(document.applied.median_s)} per step"
     if verdict is None or verdict.baseline_s is None or not document.recipe.levers:
         return f"{format_seconds(document.baseline.median_s)} per step"
     return f"{format_seconds(verdict.baseline_s)} → {format_seconds(verdict.baseline_s * verdict.ratio)} per step"
@@ -246,7 +246,7 @@ def proof_line(document: TuneDocument) -> str:
     """What the figure rests on."""
     verdict = document.final
     if document.applied is not None:
-        return "each step measured by itself, not in turns: that is for --verify"
+        return "times are not compared"
     if verdict is None:
         return f"{counted(len(tried(document)), 'lever')} tried, each in a process of its own"
     return f"{counted(verdict.num_processes or 0, 'pair')} of fresh processes, fresh inputs"

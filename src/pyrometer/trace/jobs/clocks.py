@@ -44,9 +44,7 @@ def estimate_clocks(calls: pl.DataFrame, hosts: Mapping[int, str | None]) -> lis
         rest = rests.get(rank, np.empty((0, 2), np.int64))
         drift = _drift(rest)
         residual = int(np.median(np.abs(rest[:, 1]))) if len(rest) else None
-        applied = (
-            own if _is_other_clock(hosts[rank], hosts[ranks[0]], own, residual or 0) else 0
-        )
+        applied = own if _is_other_clock(hosts[rank], hosts[ranks[0]], own, residual or 0) else 0
         estimate.append(
             ClockOffset(
                 rank=rank,

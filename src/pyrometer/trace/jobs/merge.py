@@ -24,10 +24,10 @@ from pyrometer.trace.jobs.stragglers import find_stragglers
 from pyrometer.trace.jobs.summary import RankSummary, first_calls
 from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
 
-MERGED_CALLS = 1_000_000
+MERGED_CALLS = 500_000
 """Collectives of all ranks together that are compared, the first ones of each: what bounds the memory of merging."""
 
-NO_LAG = ("sequence", "peer", "bytes", "end_ns", "dur_ns", "dtype", "way", "num_ranks", "latency_ns")
+NO_LAG = ("sequence", "peer", "bytes", "end_ns", "dur_ns", "name", "dtype", "way", "num_ranks", "latency_ns")
 """What whose fault it is does not depend on: columns that are not sorted with the others."""
 
 
@@ -91,9 +91,7 @@ def _compare(ranks: Sequence[Held], failures: Sequence[RankFailure], summaries: 
     pipelines = find_pipelines(
         matched.calls, waits, summaries_of, {clock.rank: clock.applied_ns for clock in clocks}
     )
-    equals = with_lag(between_equals(waits.drop(NO_LAG), [pipeline.ranks for pipeline in pipelines]))
-    stragglers = find_stragglers(equals, summaries_of, len(ranks), residual or 0)
-    return Job(
+    job = Job(
         world_size=world_size,
         ranks=_rows(ranks, between),
         warnings=find_doubts(ranks, failures, missing, clocks),
@@ -101,8 +99,6 @@ def _compare(ranks: Sequence[Held], failures: Sequence[RankFailure], summaries: 
         failures=list(failures),
         collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
-        stragglers=stragglers,
-        lag_map=map_lags(equals, [straggler.rank for straggler in stragglers]),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
         clocks=clocks,
         clock_residual_ns=residual,
@@ -115,6 +111,13 @@ def _compare(ranks: Sequence[Held], failures: Sequence[RankFailure], summaries: 
         prefetch=_prefetch(matched.calls, ranks),
         notes=_notes(ranks, matched, waits, clocks),
     )
+    # The largest tables come last, when there is room for them.
+    equals = between_equals(waits, [pipeline.ranks for pipeline in pipelines]).drop(NO_LAG)
+    del matched, waits, apart, between
+    equals = with_lag(equals)
+    stragglers = find_stragglers(equals, summaries_of, len(ranks), residual or 0)
+    lag_map = map_lags(equals, [straggler.rank for straggler in stragglers])
+    return msgspec.structs.replace(job, stragglers=stragglers, lag_map=lag_map)
 
 
 def _noise(clocks: Sequence[ClockOffset]) -> int | None:

@@ -42,9 +42,9 @@ def find_stragglers(
     steps = worst.height
     lags = dict(
         equals.drop_nulls("step")
-        .group_by("rank", "step")
+        .group_by("rank", "step", maintain_order=True)
         .agg(pl.col("lag_ns").sum())
-        .group_by("rank")
+        .group_by("rank", maintain_order=True)
         .agg("lag_ns")
         .iter_rows()
     )
@@ -95,17 +95,13 @@ def _gain(waits: pl.DataFrame, late: pl.DataFrame, rank: int) -> int:
     return int(gains.to_series().sum())
 
 
-def _suspects(
-    waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries_of: SummariesOf
-) -> list[Suspect]:
+def _suspects(waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries_of: SummariesOf) -> list[Suspect]:
     """Sum each kind of work per rank over the collectives that the straggler came late to, and compare."""
     members = waits.join(late.select("match"), on="match", how="semi").select("rank", "call")
     beside = [held for held in sorted(members["rank"].unique()) if held != rank]
     seen = {rank, *beside[:: -(-len(beside) // COMPARED) or 1]}
     members = members.filter(pl.col("rank").is_in(seen))
-    parts = [
-        _work(summary, members.filter(pl.col("rank") == summary.rank)) for summary in summaries_of(seen)
-    ]
+    parts = [_work(summary, members.filter(pl.col("rank") == summary.rank)) for summary in summaries_of(seen)]
     work = (
         pl.concat([part for part in parts if part is not None]) if any(p is not None for p in parts) else None
     )

@@ -48,15 +48,6 @@ class Limits(NamedTuple):
 class Search:
     """One search under way.
 
-    Args:
-        at: the work at a batch.
-        limits: what a batch must keep within.
-        device: where it runs.
-        present: the batch as it is now, where the search begins when nothing is known.
-        trials: sizes to run at most.
-        trial_s: time for the latency of one size.
-        clock: by default the right one for the device.
-
     Attributes:
         best: the largest batch that is known to fit; predicted to, where it could not be run; 0 for none.
         limited_by: why it is no larger.

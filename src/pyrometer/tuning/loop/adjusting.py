@@ -34,12 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Adjusting:
-    """Changes settings, and keeps the record of it.
-
-    Attributes:
-        made: all adjustments so far.
-        untold: those that the user has yet to hear of, again when their fate is known.
-    """
+    """Changes settings, and keeps the record of it."""
 
     def __init__(
         self,

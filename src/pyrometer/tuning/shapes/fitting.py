@@ -37,15 +37,7 @@ MASK_NAMES = frozenset(name for names in NAMES.values() for name in names)
 
 @dataclass
 class Fitting:
-    """Pads, masks and cuts for one model.
-
-    Attributes:
-        model: a module or a function.
-        axes: what varies.
-        masking: how the model is told what is padding, if it is.
-        reference: the model as a measure of what is right.
-        rules: by axis, how outputs follow it; learned at the first padded call.
-    """
+    """Pads, masks and cuts for one model."""
 
     model: Callable[..., Any]
     axes: Axes

@@ -2,7 +2,7 @@
 
 Once the edges of all sizes but one are fixed, the cost of that one is a sum over its buckets, so that its best edges follow from a
 dynamic programme in O(n²K). The sizes are gone through in turn until nothing improves, for every way to share the graphs out among
-them. Where the first has few sets of edges, each of them is begun with: for two sizes that is exact.
+them. Where the first of two has few sets of edges, each of them is begun with, which is exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyrometer.errors import InputError
 from pyrometer.tuning.shapes.axes import Sizes
 
 Floats = npt.NDArray[np.float64]
-FEW_SETS = 500
+FEW_SETS = 60
 """Up to so many sets of edges of the first size are begun with, one by one."""
 
 ROUNDS = 20
@@ -70,13 +70,14 @@ class _Grid:
         steps = np.array(align)
         self._sizes = -(-np.array(list(seen)) // steps) * steps
         self._counts = np.array(list(seen.values()), dtype=np.float64)
-        self._cost = functools.cache(cost)
+        self._cost = functools.lru_cache(maxsize=2**16)(cost)
         self.edges: list[list[int]] = [sorted(set(column)) for column in self._sizes.T.tolist()]
+        self._unpadded = [self._paid(size, self.edges) for size in range(len(align))]
 
     def starts(self, number: int) -> Iterator[list[list[int]]]:
-        """What to begin with: every set of so many edges of the first size where they are few, else nothing padded."""
+        """What to begin with: of two sizes every set of so many edges of the first where they are few, else nothing padded."""
         *lower, last = self.edges[0]
-        if math.comb(len(lower), number - 1) > FEW_SETS:
+        if len(self.edges) > 2 or math.comb(len(lower), number - 1) > FEW_SETS:
             yield self.edges
             return
         for chosen in itertools.combinations(lower, number - 1):
@@ -88,7 +89,8 @@ class _Grid:
         for _ in range(ROUNDS):
             before = edges
             for size in reversed(range(len(edges))):
-                cost, chosen = _segments(self._paid(size, edges), shares[size])
+                paid = self._unpadded[size] if edges is self.edges else self._paid(size, edges)
+                cost, chosen = _segments(paid, shares[size])
                 edges = [*edges[:size], [self.edges[size][i] for i in chosen], *edges[size + 1 :]]
             if edges == before:
                 break

@@ -19,9 +19,6 @@ class RuntimeModel(nn.Module):
     """Takes arguments as the model took them, and returns outputs of the structure that the model returned.
 
     The runtime is opened at the first call: the number of threads that holds then is the one it keeps.
-
-    Attributes:
-        runtime: what was opened, for probes; `None` before the first call.
     """
 
     def __init__(self, form: CallForm, shapes: Shapes, opened: Callable[[], tuple[Run, Any]]) -> None:
