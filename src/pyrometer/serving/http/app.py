@@ -27,8 +27,8 @@ from pyrometer.serving.batching.policy import PRIORITIES, USUAL
 from pyrometer.serving.http import answers, pages
 from pyrometer.serving.http.answers import ClientGoneError, Exchange, Headers, Receive, Scope, Send
 from pyrometer.serving.http.tensors import (
-    Answer,
     Decoded,
+    Encoded,
     InferRequest,
     decode_request,
     encode_answer,
@@ -91,7 +91,7 @@ class Application:
         self._infer_path = f"/v2/models/{name}/infer"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; what is wrong with it is told in one line."""
+        """Encoded one request; what is wrong with it is told in one line."""
         if scope["type"] != "http":
             return
         try:
@@ -169,7 +169,7 @@ class Application:
                 raise ModelError(f"the model failed: {served.failure}")
         return served
 
-    async def _encoded(self, program: Program, served: Served, request: InferRequest) -> Answer:
+    async def _encoded(self, program: Program, served: Served, request: InferRequest) -> Encoded:
         specs = program.signature.outputs
         head: dict[str, Any] = {"model_name": self.name, "model_version": served.version}
         if request.id:
