@@ -32,8 +32,8 @@ MAY_LOAD = {
     "show last --json": {"sqlalchemy"},
     "show last": {"rich", "sqlalchemy", "pyrometer.evidence.evidence"},
     "prune --keep 5": {"rich", "sqlalchemy"},
-    "trace trace.json": {"rich", "numpy", "polars", "psutil", *OURS},
-    "trace trace.json --json": {"numpy", "polars", "psutil", *OURS},
+    "trace trace.json": {"rich", "numpy", "polars", *OURS},
+    "trace trace.json --json": {"numpy", "polars", *OURS},
 }
 """By command line."""
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -195,6 +196,19 @@ def test_a_real_measurement_is_seen_from_outside(tmp_path):
     assert min(timed) >= 0.01
     assert len({running.id for running in seen}) == 1
     assert json.loads(out)["run_id"]
+
+
+def test_trace_files_are_not_announced_since_nothing_of_them_is_stored(tmp_path, monkeypatch):
+    told: list[str] = []
+    monkeypatch.setattr(
+        "pyrometer.cli.saving.announced", lambda where, _flags: told.append(where) or nullcontext()
+    )
+    (tmp_path / "trace.json").write_text(
+        '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "add", "ts": 1, "dur": 1}]}'
+    )
+    assert main(["trace", str(tmp_path / "trace.json"), "--store", str(tmp_path / "store")]) == 0
+    assert main(["trace", str(tmp_path / "absent.py"), "--store", str(tmp_path / "store")]) == 2
+    assert told == [None, str(tmp_path / "store")]
 
 
 def test_a_measurement_that_fails_leaves_no_announcement(tmp_path, monkeypatch, capsys):

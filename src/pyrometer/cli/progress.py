@@ -19,6 +19,9 @@ from pyrometer.settings import load_settings
 LEAST_S = 0.2
 """Between two words on one stage."""
 
+BEGAN_S = time.monotonic()
+"""When the verb was loaded, which is before what it measures and computes with."""
+
 STOP_S = 5.0
 """How long to wait for the bar to clear itself away."""
 
@@ -75,7 +78,7 @@ def _drawer() -> subprocess.Popen[bytes] | None:
     try:
         stderr = sys.stderr.fileno()
         style = "terminal" if os.isatty(stderr) else "lines"
-        ago_s = time.time() - _began()
+        ago_s = time.monotonic() - BEGAN_S
         command = [sys.executable, "-I", "-S", drawing.__file__, f"{ago_s:.2f}", style]
         drawer = subprocess.Popen(  # noqa: S603 - this Python, and a file of ours
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=stderr
@@ -85,14 +88,6 @@ def _drawer() -> subprocess.Popen[bytes] | None:
     if drawer.stdin is not None:
         os.set_blocking(drawer.stdin.fileno(), False)
     return drawer
-
-
-def _began() -> float:
-    """When this process was started, in seconds since 1970, so that the time of imports counts."""
-    import psutil
-
-    began_s: float = psutil.Process().create_time()
-    return began_s
 
 
 class _Telling:

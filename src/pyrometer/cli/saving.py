@@ -164,8 +164,13 @@ def provenance(run: Run | None) -> dict[str, Any]:
     }
 
 
-def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--store` and `--no-store`; the verb gets `store_location`, which is `None` with `--no-store`."""
+def store_options(
+    verb: Callable[..., Any], *, stores: Callable[[Mapping[str, Any]], bool] = lambda _flags: True
+) -> Callable[..., Any]:
+    """Add `--store` and `--no-store`; the verb gets `store_location`, which is `None` with `--no-store`.
+
+    It is announced as a run under way where its flags let it store one; by default all do.
+    """
 
     @_store_flag
     @click.option("--no-store", is_flag=True, help="Do not store the result.")
@@ -175,7 +180,7 @@ def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             raise UsageError("--store and --no-store exclude each other; give one")
         location = None if no_store else _location(store)
         try:
-            with announced(location, flags):
+            with announced(location if stores(flags) else None, flags):
                 code = verb(store_location=location, **flags)
         except click.exceptions.Exit as ended:
             code = ended.exit_code

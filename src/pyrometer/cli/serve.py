@@ -139,6 +139,7 @@ def _serve_on_cluster(target: str, flags: dict[str, Any], arrivals: str | None) 
 
 def _require_packages() -> None:
     try:
+        import httptools  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise UsageError(

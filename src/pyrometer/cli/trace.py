@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import msgspec
@@ -34,6 +35,12 @@ Asked: TypeAlias = "tuple[str | None, str | None]"
 """A query and a change, of which one or none is given."""
 
 PROGRAM_SUFFIXES = (".py", ".pt2")
+
+
+def _captures(flags: Mapping[str, Any]) -> bool:
+    """Whether a capture is asked for; what files hold is not of this machine, and is not stored."""
+    inputs = flags["inputs"]
+    return flags["attach"] is not None or bool(inputs and _is_program(inputs[0]))
 
 
 @click.command()
@@ -66,7 +73,7 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
 )
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Steps to capture.")
 @full_option
-@store_options
+@partial(store_options, stores=_captures)
 def command(
     store_location: str | None,
     *,

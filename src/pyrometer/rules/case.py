@@ -7,8 +7,7 @@ from typing import Any
 
 from pyrometer.advice import Cost
 from pyrometer.evidence.evidence import Evidence
-from pyrometer.rules.rule import Rule
-from pyrometer.source.module import Module
+from pyrometer.rules.rule import Module, Rule
 
 
 class Case(Evidence, frozen=True, kw_only=True):

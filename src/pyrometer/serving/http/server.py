@@ -13,7 +13,7 @@ import uvicorn
 
 from pyrometer.quantity import Seconds
 from pyrometer.serving.http.app import Application
-from pyrometer.serving.http.limits import LimitedProtocol
+from pyrometer.serving.http.direct import DirectProtocol
 
 T = TypeVar("T")
 TICKS_PER_S = 10
@@ -33,7 +33,7 @@ class InferenceServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 cast("Any", app),
-                http=cast("Any", LimitedProtocol),
+                http=cast("Any", DirectProtocol),
                 ws="none",
                 lifespan="off",
                 log_level="error",
@@ -88,7 +88,7 @@ class InferenceServer(uvicorn.Server):
         if counter % TICKS_PER_S == 0:
             now_s = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
-                cast("LimitedProtocol", connection).close_if_late(now_s, self._slow_s)
+                cast("DirectProtocol", connection).close_if_late(now_s, self._slow_s)
         return await super().on_tick(counter)
 
 

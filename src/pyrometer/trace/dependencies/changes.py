@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.replay import BoolArray, Durations
-from pyrometer.trace.rows import IntArray, ranges
+from pyrometer.trace.rows import IntArray
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -91,10 +91,6 @@ class Edges(NamedTuple):
 
     programs: IntArray
     program_points: IntArray  # the point that each leads to
-    leading: IntArray  # segments of host threads that lead to a point, those of one event together
-    segment_points: IntArray  # of these: the point that each leads to
-    first: IntArray  # per row of `events`: where its segments begin in `leading`; those of none come before all others
-    num_segments: IntArray  # and how many there are
     waits: IntArray  # of calls
     wait_calls: IntArray  # rows of `events`
     wakes: IntArray
@@ -118,14 +114,6 @@ def _edges_of(graph: Graph) -> Edges:
 def _edges(graph: Graph) -> Edges:
     kind, nodes = graph.kind.reshape(-1), len(graph)
     programs, launches = np.flatnonzero(kind == Edge.PROGRAM), np.flatnonzero(kind == Edge.LAUNCH)
-    points = graph.points
-    segment_points = np.full(len(points.segments.event), -1, np.int64)
-    which, segment = ranges(points.first, np.maximum(points.stop - points.first, 0))
-    segment_points[segment] = which
-    leading = np.flatnonzero(segment_points >= 0)
-    leading = leading[np.argsort(points.segments.event[leading], kind="stable")]
-    num_segments = np.bincount(points.segments.event[leading] + 1, minlength=1)
-    first = np.cumsum(num_segments) - num_segments
     waits, wait_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAITING))
     wakes, wake_calls = _with_calls(graph, np.flatnonzero(kind == Edge.WAKE))
     launch_calls = graph.device.call[graph.work[launches % nodes]] if len(launches) else NOTHING
@@ -134,10 +122,6 @@ def _edges(graph: Graph) -> Edges:
     return Edges(
         programs,
         graph.point[programs % nodes],
-        leading,
-        segment_points[leading],
-        first,
-        num_segments,
         waits,
         wait_calls,
         wakes,
@@ -174,18 +158,14 @@ def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
 
 
 def _shrink_programs(graph: Graph, scales: Scales, edges: Edges, weight: IntArray) -> None:
-    segments = graph.points.segments
-    touched = np.flatnonzero(scales.event[: len(edges.num_segments) - 1] != 1.0) + 1
-    if scales.gap != 1.0:
-        touched = np.append(0, touched)
-    _, places = ranges(edges.first[touched], edges.num_segments[touched])
-    if not len(places):
-        return
-    changes = edges.leading[places]
-    event, recorded = segments.event[changes], (segments.end - segments.start)[changes]
-    share = np.where(event >= 0, scales.event[event], scales.gap)
-    saved = np.zeros(len(graph.points.time), np.int64)
-    np.add.at(saved, edges.segment_points[places], recorded - _scaled(recorded, share))
+    points, segments = graph.points, graph.points.segments
+    share = np.append(scales.event, scales.gap)[segments.event]  # that of no event, -1, is the last
+    changes = np.flatnonzero(share != 1.0)
+    recorded = segments.end[changes] - segments.start[changes]
+    saved = np.zeros(len(share) + 1, np.int64)
+    saved[changes + 1] = recorded - _scaled(recorded, share[changes])
+    until = np.cumsum(saved)
+    saved = until[np.maximum(points.stop, points.first)] - until[points.first]
     weight[edges.programs] -= saved[edges.program_points]
 
 

@@ -154,28 +154,26 @@ class Pieces(NamedTuple):
 
 def critical_pieces(graph: Graph) -> Pieces:
     """Walk back from the end of the span: at each node to that which it had to wait for longest."""
-    columns = _plain(graph.time, graph.dur, graph.lag, *_binding(graph))
-    begin, dur, lag, source, kind = (column.data for column in columns)  # the walk sees few of their rows
+    source, kind = _binding(graph)
     ends = (graph.time + graph.dur)[graph.ends]
     last = graph.ends[ends == ends.max(initial=graph.low)]
     node = int(last[-1]) if len(last) else 0
-    cursor = graph.high
-    found: list[tuple[int, int, int, int]] = []
+    before, walk = source.data, []  # the walk sees few of the rows
     while node:
-        if dur[node] and begin[node] < cursor:
-            found.append((begin[node], cursor, node, WORK))
-            cursor = begin[node]
-        before = source[node]
-        reached = begin[before] + dur[before]
-        if lag[node] and reached < cursor:
-            explained = max(cursor - lag[node], reached)
-            found.append((explained, cursor, node, LAG))
-            cursor = explained
-        if reached < cursor:
-            found.append((reached, cursor, node, kind[node]))
-            cursor = reached
-        node = before
-    return Pieces(*np.array(found, np.int64).reshape(-1, 4).T)
+        walk.append(node)
+        node = before[node]
+    path = np.array(walk, np.int64)
+    begin, lag = graph.time[path], graph.lag[path]
+    reached = (graph.time + graph.dur)[source[path]]
+    own = np.where(graph.dur[path] > 0, begin, graph.high)  # a point takes no time of its own
+    cursor = np.minimum.accumulate(np.append(graph.high, np.minimum(own, reached)))[:-1]
+    worked = np.minimum(cursor, own)
+    explained = np.where(lag > 0, np.clip(worked - lag, reached, worked), worked)
+    bounds = np.stack([cursor, worked, explained, np.minimum(explained, reached)])
+    kinds = np.stack([np.full(len(path), WORK), np.full(len(path), LAG), kind[path]])
+    start, stop = bounds[1:].T.ravel(), bounds[:-1].T.ravel()
+    held = start < stop
+    return Pieces(start[held], stop[held], np.repeat(path, 3)[held], kinds.T.ravel()[held])
 
 
 def _binding(graph: Graph) -> tuple[IntArray, IntArray]:

@@ -19,7 +19,6 @@ from queue import Empty, SimpleQueue
 from typing import IO
 
 import msgspec
-import psutil
 
 from pyrometer.errors import InputError
 from pyrometer.trace.reading.entry import BrokenEntryError, read_entry, write_entry
@@ -138,6 +137,8 @@ def _num_workers(paths: Sequence[Path]) -> int:
     sizes = [_raw_bytes(path) for path in paths]
     if len(paths) < 2 or sum(sizes) < WORTH_BYTES:
         return 1
+    import psutil  # one file is read without
+
     each = WORKER_BYTES + COLUMNS_SHARE * max(sizes)
     affordable = int(psutil.virtual_memory().available * MEMORY_SHARE / each)
     return max(1, min(len(paths), _num_processors(), affordable))

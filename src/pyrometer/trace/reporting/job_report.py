@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -14,11 +14,7 @@ from pyrometer.errors import InputError
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.record import Record
 from pyrometer.trace.graphs.opening import explained, only_captures, read_joined
-from pyrometer.trace.jobs.executor import Executor, executor_for
 from pyrometer.trace.jobs.job import Job, RankFailure
-from pyrometer.trace.jobs.kept import Kept, kept_folder
-from pyrometer.trace.jobs.merge import merge_ranks, summarise
-from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.progress import between, heard_by, tell
 from pyrometer.trace.reading.read import read_trace
@@ -26,6 +22,9 @@ from pyrometer.trace.reading.repair_log import refuse
 from pyrometer.trace.records.rank import RankReport
 from pyrometer.trace.reporting.rank_report import report_rank, report_settled, settle
 from pyrometer.trace.trace import RankTrace, Trace
+
+if TYPE_CHECKING:
+    from pyrometer.trace.jobs.executor import Executor  # one file is read without what several take
 
 T = TypeVar("T")
 
@@ -72,6 +71,8 @@ class JobReport:
 
 def digest(trace: RankTrace, peaks: Peaks | None = None) -> Digest:
     """Report on one rank and reduce it: a pure function that runs wherever the file is."""
+    from pyrometer.trace.jobs.reduce import reduce_rank
+
     trace = explained(trace)
     return Digest(
         report=report_rank(trace, peaks=peaks), summary=reduce_rank(trace), only_captures=only_captures(trace)
@@ -105,6 +106,9 @@ def report_files(
             settled = settle(explained(trace.ranks[0]))
             del trace  # what was left out of it would be held beside the rest
             return JobReport([report_settled(settled)], None)
+    from pyrometer.trace.jobs.executor import executor_for
+    from pyrometer.trace.jobs.kept import Kept, kept_folder
+
     executor = executor or executor_for(paths)
     if len(paths) > MOST_ALONE:
         return _report_many(paths, executor, strict=strict)
@@ -126,6 +130,9 @@ def report_files(
 
 def _report_many(paths: Sequence[Path], executor: Executor, *, strict: bool) -> JobReport:
     """Compare all ranks, and look at few of them one by one: those that others wait for, and the first."""
+    from pyrometer.trace.jobs.kept import Kept, kept_folder
+    from pyrometer.trace.jobs.merge import merge_ranks, summarise
+
     kept = Kept(RankSummary, kept_folder())
     job = _noting(merge_ranks(_counted(summarise(paths, executor, kept), len(paths))), kept.note)
     if not job.ranks or (strict and job.failures):
@@ -158,6 +165,8 @@ def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure], note: st
     several = len(ordered) + len(failures) > 1
     if not several:
         return JobReport([one.report for one in ordered], None)
+    from pyrometer.trace.jobs.merge import merge_ranks
+
     job = _noting(merge_ranks([*(one.summary for one in ordered), *failures]), note)
     used = {row.path for row in job.ranks}
     return JobReport([_beside_others(one.report) for one in ordered if one.report.path in used], job)

@@ -62,12 +62,6 @@ class HeldRanks:
     """One launch of a script, held at the end of a step.
 
     A script that comes to its end before it is asked no more is started again.
-
-    Args:
-        forks: what its ranks are forked from.
-        argv: the script and its arguments.
-        cwd: its working directory.
-        log: file for what it prints.
     """
 
     def __init__(self, forks: Forks, argv: Sequence[str], cwd: str, log: Path) -> None:
