@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from types import FrameType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import uvicorn
 
@@ -15,6 +15,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.serving.http.app import Application
 from pyrometer.serving.http.direct import DirectProtocol
 
+T = TypeVar("T")
 TICKS_PER_S = 10
 """How often uvicorn calls `on_tick`."""
 
@@ -91,7 +92,7 @@ class InferenceServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def run_loop(main: Callable[[], Awaitable[None]]) -> None:
+def run_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a server to its end; on uvloop where it is installed."""
     try:
         import uvloop
@@ -100,4 +101,4 @@ def run_loop(main: Callable[[], Awaitable[None]]) -> None:
     except ImportError:
         factory = None
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(cast("Any", main()))
+        return runner.run(main())

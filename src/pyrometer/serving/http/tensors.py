@@ -18,6 +18,8 @@ from pyrometer.errors import InputError
 from pyrometer.serving.running.signature import VARYING, TensorSpec
 
 MOST_DIMS = 16
+MOST_IN_JSON = 4096
+"""Values of a request that a client writes as text."""
 Array = np.ndarray[Any, Any]
 Parameters = dict[str, Any]
 
@@ -214,8 +216,8 @@ def _converted(values: Array, spec: TensorSpec) -> Array:
         return values.astype(spec.carrier)
 
 
-class Answer(NamedTuple):
-    """An encoded answer; `json_length` is given where bytes follow the JSON."""
+class Encoded(NamedTuple):
+    """A body; `json_length` is given where bytes follow the JSON."""
 
     body: bytes
     json_length: int | None
@@ -239,7 +241,7 @@ def encode_answer(
     head: Mapping[str, Any],
     outputs: Iterable[tuple[TensorSpec, Array]],
     request: InferRequest,
-) -> Answer:
+) -> Encoded:
     """Write an answer with the outputs that were asked for, all by default."""
     asked = {one.name: one for one in request.outputs}
     in_bytes = bool(request.parameters.get("binary_data_output", False))
@@ -248,15 +250,33 @@ def encode_answer(
     for spec, array in outputs:
         if asked and spec.name not in asked:
             continue
-        one: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": array.shape}
-        if asked[spec.name].parameters.get("binary_data", in_bytes) if asked else in_bytes:
-            blobs.append(array.tobytes())
-            one["parameters"] = {"binary_data_size": len(blobs[-1])}
-        else:
-            one["data"] = _plain(array, spec)
-        told.append(one)
-    raw = msgspec.json.encode({**head, "outputs": told})
-    return Answer(b"".join([raw, *blobs]), len(raw)) if blobs else Answer(raw, None)
+        as_bytes = asked[spec.name].parameters.get("binary_data", in_bytes) if asked else in_bytes
+        told.append(_told(spec, array, blobs if as_bytes else None))
+    return _joined({**head, "outputs": told}, blobs)
+
+
+def encode_request(inputs: Sequence[tuple[TensorSpec, Array]]) -> Encoded:
+    """Write a request as clients do: small ones in JSON, large ones as bytes."""
+    blobs: list[bytes] = []
+    is_small = sum(array.size for _, array in inputs) <= MOST_IN_JSON
+    told = [_told(spec, array, None if is_small else blobs) for spec, array in inputs]
+    return _joined({"inputs": told}, blobs)
+
+
+def _told(spec: TensorSpec, array: Array, blobs: list[bytes] | None) -> dict[str, Any]:
+    """A tensor in JSON, whose values go to the blobs where there are some."""
+    told: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": array.shape}
+    if blobs is None:
+        told["data"] = _plain(array, spec)
+    else:
+        blobs.append(array.tobytes())
+        told["parameters"] = {"binary_data_size": len(blobs[-1])}
+    return told
+
+
+def _joined(document: dict[str, Any], blobs: list[bytes]) -> Encoded:
+    raw = msgspec.json.encode(document)
+    return Encoded(b"".join([raw, *blobs]), len(raw)) if blobs else Encoded(raw, None)
 
 
 def _plain(array: Array, spec: TensorSpec) -> list[Any]:
