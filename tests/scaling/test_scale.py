@@ -61,7 +61,7 @@ def test_links_are_not_measured_for_a_place_that_is_not_there(tmp_path):
 
 @pytest.mark.slow
 def test_ddp_reduces_every_gradient_once_whatever_the_number_of_ranks():
-    few, many = schedules_of(TARGET, [2, 4096], "ddp", budget_s=1)
+    few, many = schedules_of(TARGET, [2, 4096], "ddp", budget_s=0.2)
     assert {call.operation for call in many.calls} == {"all_reduce"}
     assert few.sent_bytes == many.sent_bytes == PARAMETERS
     assert 0 < many.forward_ends < many.backward_ends < 1
@@ -71,7 +71,7 @@ def test_ddp_reduces_every_gradient_once_whatever_the_number_of_ranks():
 
 @pytest.mark.slow
 def test_fsdp_gathers_each_layer_and_scatters_its_gradients():
-    (many,) = schedules_of(TARGET, [1024], "fsdp", budget_s=1)
+    (many,) = schedules_of(TARGET, [1024], "fsdp", budget_s=0.2)
     by_kind = {
         kind: [call.bytes for call in many.calls if call.operation == kind]
         for kind in ("all_gather", "reduce_scatter")
@@ -87,7 +87,7 @@ def test_fsdp_gathers_each_layer_and_scatters_its_gradients():
 @pytest.mark.slow
 def test_a_program_that_fails_is_told_by_its_own_line():
     with pytest.raises(UserProgramError, match="ValueError: planted"):
-        schedules_of(target("unlucky"), [2], "ddp", budget_s=1)
+        schedules_of(target("unlucky"), [2], "ddp", budget_s=0.2)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_the_verb_prints_its_contract(tmp_path):
 @pytest.mark.slow
 def test_calibrated_links_replace_the_run(tmp_path):
     file = tmp_path / "links.json"
-    ended = CliRunner().invoke(calibrate, ["--links", str(file), "--budget", "2s"], catch_exceptions=False)
+    ended = CliRunner().invoke(calibrate, ["--links", str(file), "--budget", "500ms"], catch_exceptions=False)
     assert ended.exit_code == 0
     assert "2 processes over gloo" in ended.output
     arguments = [
@@ -132,7 +132,7 @@ def test_calibrated_links_replace_the_run(tmp_path):
         "--links",
         str(file),
         "--budget",
-        "2s",
+        "500ms",
         "--json",
         "--no-store",
     ]

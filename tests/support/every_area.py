@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,7 @@ class Case(NamedTuple):
 def rich(documents: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
     """Makes a check in which all areas have something to show; a text given stands wherever a user's text may."""
 
+    @functools.cache
     def made(text: str = "") -> Case:
         return _rich(documents["training"], tmp_path_factory.mktemp("rich"), text)
 

@@ -94,9 +94,32 @@ def watch() -> Watch:
     return Watch()
 
 
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Document, Attachments | None], Path]:
+    """Writes the page of a document, once for all tests that open it."""
+    folder = tmp_path_factory.mktemp("pages")
+    pages: dict[tuple[int, int], tuple[Path, Document, Attachments | None]] = {}
+
+    def write(document: Document, attachments: Attachments | None) -> Path:
+        key = (id(document), id(attachments))
+        if key not in pages:
+            path = write_report(document, folder / f"report-{len(pages)}.html", attachments)
+            pages[key] = (
+                path,
+                document,
+                attachments,
+            )  # which stay alive, so that no other gets their identity
+        return pages[key][0]
+
+    return write
+
+
 @pytest.fixture
 def open_page(
-    new_page: Callable[..., Any], settled: Callable[[Any], Any], watch: Watch, tmp_path: Path
+    new_page: Callable[..., Any],
+    settled: Callable[[Any], Any],
+    watch: Watch,
+    written: Callable[[Document, Attachments | None], Path],
 ) -> Iterator[OpenPage]:
     """Opens pages from disk; at the end of the test their consoles must have been silent and nothing asked for."""
     pages = []
@@ -110,7 +133,7 @@ def open_page(
         dark: bool = False,
         **context: Any,
     ) -> Any:
-        path = document if isinstance(document, Path) else _written(document, attachments)
+        path = document if isinstance(document, Path) else written(document, attachments)
         context = {
             "viewport": {"width": width, "height": 800},
             "color_scheme": "dark" if dark else "light",
@@ -120,9 +143,6 @@ def open_page(
         watch.add(pages[-1])
         pages[-1].goto(path.as_uri() + fragment)
         return settled(pages[-1]) if context.get("java_script_enabled", True) else pages[-1]
-
-    def _written(document: Document, attachments: Attachments | None) -> Path:
-        return write_report(document, tmp_path / f"report-{len(pages)}.html", attachments)
 
     yield opened
     for page in pages:

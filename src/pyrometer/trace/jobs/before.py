@@ -51,7 +51,7 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
     )
     return (
         whole.filter(pl.col("ns") > 0)
-        .sort("call", "side", "ns", descending=[False, False, True])
+        .sort("call", "side", "ns", "name", "phase", descending=[False, False, True, False, False])
         .group_by("call", "side", maintain_order=True)
         .head(LARGEST)
         .select(list(WORK))

@@ -128,7 +128,8 @@ def _suspects(waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries_of: 
         )
     behind = int(late["late_ns"].sum())
     suspects = sorted(
-        (suspect for suspect in excess if suspect.excess_ns > 0), key=lambda suspect: -suspect.excess_ns
+        (suspect for suspect in excess if suspect.excess_ns > 0),
+        key=lambda suspect: (-suspect.excess_ns, suspect.name, suspect.phase or ""),
     )
     on_device = [suspect for suspect in suspects if suspect.side == "device"]
     explains = sum(suspect.excess_ns for suspect in on_device) >= behind / 2
