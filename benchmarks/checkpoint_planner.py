@@ -26,8 +26,7 @@ import pyrometer as pm
 from pyrometer.bench.clock import HostClock
 from pyrometer.bench.comparison.compare import compare_many
 from pyrometer.quantity import format_bytes, format_percent, format_seconds
-from pyrometer.tuning.checkpointing.choosing import Wish
-from pyrometer.tuning.checkpointing.every_k import every_k_choices
+from pyrometer.tuning.checkpointing.choosing import Wish, every_k_choices
 from pyrometer.tuning.checkpointing.planner import Planner
 from pyrometer.tuning.checkpointing.solve import Choice, cheapest
 from pyrometer.tuning.checkpointing.verify import match_gradients, measured_peak

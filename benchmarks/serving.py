@@ -17,7 +17,6 @@ time all at once, and counts what clients got.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import importlib.util
 import json
 import os
@@ -43,6 +42,7 @@ import numpy as np
 import psutil
 
 from pyrometer.serving.planning.arrivals import read_arrivals
+from pyrometer.serving.planning.client import Sending, send
 
 HERE = Path(__file__).parent / "rivals"
 WIDTH, BATCH = 16, 32
@@ -328,29 +328,12 @@ def times_of(rule: str, seed: int) -> list[float]:
     return [one.at_s for one in read_arrivals(rule).draw(np.random.default_rng(seed), 0)]
 
 
-async def send_open_loop(url: str, times: list[float]) -> None:
+def send_open_loop(url: str, times: list[float]) -> None:
     """Requests at these times, whether the server keeps up or not, each over the next free connection."""
-    host, _, port = url.removeprefix("http://").partition("/")[0].partition(":")
     raw = json.dumps(OURS).encode()
-    head = f"POST {'/' + url.split('/', 3)[3]} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
-    idle: list[Any] = []
-
-    async def one() -> None:
-        reader, writer = idle.pop() if idle else await asyncio.open_connection(host, int(port))
-        writer.write(head + raw)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", answer)[1])  # type: ignore[index]
-        await reader.readexactly(length)
-        idle.append((reader, writer))
-
-    begin_s = time.perf_counter()
-    tasks = []
-    for at_s in times:
-        await asyncio.sleep(max(0.0, at_s - (time.perf_counter() - begin_s)))
-        tasks.append(asyncio.ensure_future(one()))
-    await asyncio.gather(*tasks)
-    for _, writer in idle:
-        writer.close()
+    path = "/" + url.split("/", 3)[3]
+    request = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(raw)}\r\n\r\n".encode() + raw
+    send(Sending(url=url, requests=[request], times_s=times, places=[0] * len(times)))
 
 
 def compare_plan(trials: int, seconds: float) -> None:
@@ -366,7 +349,7 @@ def compare_plan(trials: int, seconds: float) -> None:
                 for trial in range(trials // len(MODELS)):
                     rate = 100 * (1 + trial)
                     rule = f"{'bursts' if trial % 2 else 'poisson'}:{rate}{',8' if trial % 2 else ''}:{seconds:g}s"
-                    asyncio.run(send_open_loop(running.url, times_of(rule, trial)))
+                    send_open_loop(running.url, times_of(rule, trial))
                     found = _told(running, "prediction")
                     _tell_trial(f"{model} {rule}", found["measured"], found["predicted"], held)
             finally:
@@ -397,7 +380,7 @@ def compare_offline(trials: int, seconds: float) -> None:
             rival = ours._replace(command=command, path=ours.path.replace("workload", model))
             running = Running(rival, Path(folder))
             try:
-                asyncio.run(send_open_loop(running.url, times))
+                send_open_loop(running.url, times)
                 _tell_trial(f"{model} {rule}", _told(running, "stats")["measured"], predicted, held)
             finally:
                 running.close()

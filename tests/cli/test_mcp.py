@@ -142,12 +142,18 @@ def test_a_program_is_checked_changed_and_compared_over_stdio(project: Path) -> 
         args=["-c", "from pyrometer.cli.main import run; run()", "mcp", "--root", str(project)],
         env=dict(os.environ),
     )
-    checked = ask(asked, "check", target="work.py:small", budget_s=0.3)
-    assert not checked.is_error, checked.content
+
+    async def asking() -> tuple[Any, Any, Any]:
+        async with Client(asked) as client:
+            small = {"target": "work.py:small", "budget_s": 0.3}
+            checked = await client.call_tool("check", small)
+            assert not checked.is_error, checked.content
+            part = {"run": checked.structured_content["run_id"], "part": "/evidence/measurement/median_s"}
+            compared = {**small, "against": "work.py:small"}
+            return checked, await client.call_tool("show", part), await client.call_tool("bench", compared)
+
+    checked, measured, verdict = anyio.run(asking)
     assert checked.content[0].text.startswith("work.py:small   ")
-    run = checked.structured_content["run_id"]
-    measured = ask(asked, "show", run=run, part="/evidence/measurement/median_s").structured_content
-    assert measured["document"] > 0
-    verdict = ask(asked, "bench", target="work.py:small", against="work.py:small", budget_s=0.3)
+    assert measured.structured_content["document"] > 0
     assert verdict.structured_content["document"]["outcome"] in {"same", "undecided"}
     assert verdict.structured_content["exit_code"] in {0, 3}

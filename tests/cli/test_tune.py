@@ -64,6 +64,12 @@ def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(
     resumed = json.loads(call(folder, *search, "--resume").stdout)
     assert resumed["levers"][0]["ratio"] == lever["ratio"]  # decided before, not tried again
 
+    recipe_flags = ("--recipe", "model-deep.recipe.toml", "--no-store")
+    applied = call(folder, "tune", "model.py:deep", *recipe_flags, "--apply")
+    assert "applied, with the same results" in applied.stdout
+    assert "--verify" in applied.stdout
+    assert applied.returncode == 0
+
     proof = ("--recipe", "model-deep.recipe.toml", "--verify", "--no-store")
     verified = call(folder, "tune", "model.py:deep", *proof, "--budget", "20s")
     assert re.search(r"faster|undecided: 0\.\d", verified.stdout)  # wide intervals beside other work

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 import torch
+from calling import Ended
 from torch import nn
 
 from pyrometer.errors import InputError
@@ -22,23 +22,12 @@ from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers import trace as tracing
 from pyrometer.evidence.observers.trace import MOST_STEPS
 from pyrometer.evidence.options import ObserveOptions
-from pyrometer.evidence.script import observe_script, script_observation
+from pyrometer.evidence.script import script_observation
 from pyrometer.hardware.environment import read_environment
 from pyrometer.report.schema import schema_of
 from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.script.observed import ObservedScript, TracedSteps
-
-SCRIPT = """
-import torch
-from torch import nn
-model = nn.Linear(32, 32)
-optimizer = torch.optim.SGD(model.parameters(), 0.1)
-for i in range(40):
-    optimizer.zero_grad()
-    model(torch.randn(16, 32)).sum().backward()
-    optimizer.step()
-"""
 
 
 @pytest.fixture
@@ -156,24 +145,6 @@ def test_traced_steps_and_their_neighbours_do_not_count_as_timing() -> None:
     assert len(untouched.times_s) == 59
 
 
-@pytest.mark.slow
-def test_a_check_of_a_script_says_where_its_step_goes(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
-    evidence = observe_script([str(script)], ObserveOptions(confidence=0.99)).evidence
-    assert evidence.script is not None
-    assert evidence.script.exit_code == 0
-    assert evidence.measurement is not None
-    assert evidence.measurement.num_samples + evidence.measurement.warmup_steps < 40 - len(
-        evidence.trace.steps
-    )  # type: ignore[union-attr]
-    assert evidence.trace is not None
-    assert evidence.trace_verdict is not None
-    names = {phase.name for phase in evidence.trace.phases.phases}
-    assert {"forward", "backward", "optimizer"} <= names
-    assert any(Path(line.file or "").name == "train.py" for line in evidence.trace.top_lines)
-
-
 MODEL = """
 import torch
 from torch import nn
@@ -191,17 +162,15 @@ def shy():
 """
 
 
-def pyrometer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (folder / "model.py").write_text(MODEL)
-    code = "from pyrometer.cli.main import run; run()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, cwd=folder
-    )
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "model.py").write_text(MODEL)
+    return tmp_path
 
 
 @pytest.mark.slow
-def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
-    done = pyrometer(tmp_path, "check", "model.py:small", "--budget", "300ms", "--json")
+def test_the_verb_prints_and_stores_the_trace(project: Path, call: Callable[..., Ended]) -> None:
+    done = call(project, "check", "model.py:small", "--budget", "300ms", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))
@@ -211,14 +180,14 @@ def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
         == document["evidence"]["trace"]["span_ns"]
     )
     assert document["evidence"]["trace_verdict"]["sentence"]
-    page = (tmp_path / document["report_path"]).read_text(encoding="utf-8")
+    page = (project / document["report_path"]).read_text(encoding="utf-8")
     assert "Call tree" in page
     assert "aten::addmm" in page
 
 
 @pytest.mark.slow
-def test_the_verb_says_why_there_is_no_trace(tmp_path: Path) -> None:
-    done = pyrometer(tmp_path, "check", "model.py:shy", "--budget", "300ms", "--no-store", "--full")
+def test_the_verb_says_why_there_is_no_trace(project: Path, call: Callable[..., Ended]) -> None:
+    done = call(project, "check", "model.py:shy", "--budget", "300ms", "--no-store", "--full")
     assert done.returncode == 0, done.stderr
     assert "per step" in done.stdout
     assert "no step could be traced" in done.stdout

@@ -34,3 +34,16 @@ def test_a_step_is_counted_at_the_same_place_whatever_its_duration(monkeypatch, 
 def test_a_step_that_leaves_its_work_undone_is_refused():
     with pytest.raises(InputError, match="returns a generator"):
         doubts_of(Call(lambda: (torch.ones(1) for _ in range(3)), name="lazy"))
+
+
+@pytest.mark.parametrize(
+    ("backend", "inductor"), [("eager", False), pytest.param("inductor", True, marks=pytest.mark.slow)]
+)
+def test_a_backend_that_writes_no_code_asks_nothing_of_the_machine(tmp_path, backend, inductor):
+    def double(x):
+        return 2 * x
+
+    compiled, x = torch.compile(double, backend=backend), torch.ones(8)
+    counted = count(Call(lambda: compiled(x), name="double"), tmp_path)
+    assert counted.counters["graphs"] == 1
+    assert counted.inductor is inductor

@@ -10,7 +10,7 @@ import pytest
 
 from pyrometer.errors import InputError, UsageError
 from pyrometer.guard.discovery import Itself, benchmark_files, discover
-from pyrometer.guard.parameters import cells_of, parametrize
+from pyrometer.guard.parameters import cells_of, label_of, parametrize, split
 from pyrometer.guard.selecting import selector
 from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
@@ -96,12 +96,25 @@ def test_targets_are_varied_over_their_matrix(found, tmp_path):
     (tmp_path / "model.py").write_text(
         "import torch\ndef work(): return torch.nn.Linear(4, 2), torch.zeros(3, 4)\n"
     )
-    discovered = found("", targets=["model.py:work"], matrix=["batch=1,2"])
-    assert [each.name for each in discovered.benchmarks] == [
-        "model.py:work[batch_size=1]",
-        "model.py:work[batch_size=2]",
-    ]
-    assert discovered.benchmarks[1].make().config.batch_size == 2
+    for matrix in ("batch=1,2", "batch_size=1,2"):
+        discovered = found("", targets=["model.py:work"], matrix=[matrix])
+        names = [each.name for each in discovered.benchmarks]
+        assert names == ["model.py:work[batch=1]", "model.py:work[batch=2]"]
+        assert discovered.benchmarks[1].make().config.batch_size == 2
+
+
+@pytest.mark.parametrize("name", ["batch", "batch_size"])
+def test_the_rows_of_a_batch_have_one_spelling_and_two_names(name):
+    @parametrize(**{name: [3]})
+    def perf_of_a_workload(): ...
+
+    @parametrize(batch_size=[3])
+    def perf_of_its_own(batch_size): ...
+
+    [cell] = cells_of(perf_of_a_workload)
+    assert (label_of(cell), split(perf_of_a_workload, cell)) == ("batch=3", ({}, {"batch_size": 3}))
+    [cell] = cells_of(perf_of_its_own)
+    assert (label_of(cell), split(perf_of_its_own, cell)) == ("batch_size=3", ({"batch_size": 3}, {}))
 
 
 def test_a_parameter_has_values_once():

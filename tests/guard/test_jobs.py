@@ -126,6 +126,23 @@ def test_a_graph_break_is_a_gate_and_compiling_is_no_part_of_a_step(repo, guard)
         assert gates["median_s"][side] < gates["compile_s"][side] / 10
 
 
+def test_a_counter_that_regressed_needs_no_pair_where_only_the_verdict_is_asked_for(repo, guard):
+    repo.git("branch", "before")
+    repo.commit({"model.py": CLONING})
+    repo.git("branch", "after")
+    repo.commit({"notes.txt": "harmless"})
+    worse, same = (
+        guard(repo, "--base", base, "--fail-fast", "--json", "--budget", "1ms", "--no-store")
+        for base in ("before", "after")
+    )
+    assert worse.returncode == 1
+    report = report_of(worse)
+    assert report["num_pairs"] == 0
+    assert {gate["metric"] for gate in report["gates"] if gate["outcome"] == "regressed"} >= {"copies"}
+    assert not any(gate["why"] for gate in report["gates"])
+    assert report_of(same)["num_pairs"] == 1
+
+
 @pytest.mark.measuring
 def test_a_slowdown_is_found_and_explained(repo, guard):
     repo.commit({"perf_model.py": PLAIN.format(n=3000)})

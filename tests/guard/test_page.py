@@ -8,7 +8,7 @@ from pyrometer.guard.gate import Gate, GuardReport
 from pyrometer.report.html import page as page_of
 from pyrometer.report.html import save_page
 
-NAME = "benchmarks/models/perf_transformer_blocks.py::perf_forward_with_cache[batch_size=32,dtype=bfloat16]"
+NAME = "benchmarks/models/perf_transformer_blocks.py::perf_forward_with_cache[batch=32,dtype=bfloat16]"
 
 
 @pytest.mark.slow

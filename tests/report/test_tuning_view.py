@@ -200,3 +200,27 @@ def test_two_recipes_stand_beside_each_other(search):
     became = {row[0]: row[1:] for row in of_recipes.lever_table(recipes).rows}
     assert became["threads"][0] == "–"
     assert became["threads"][1].startswith("kept")
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [(None, "applied, with the same results"), ("zeros: off", "applied, but it computes other numbers")],
+)
+def test_what_was_applied_is_told_with_both_steps_and_how_to_prove_it(search, refused, said):
+    applied = replace(
+        search,
+        final=None,
+        levers=[],
+        applied=replace(search.baseline, median_s=search.baseline.median_s / 2),
+        numerics=replace(search.numerics, refused=refused),
+        recipe=replace(search.recipe, path="net.recipe.toml"),
+    )
+    told = " ".join(line.plain.strip() for line in screen(of_document(applied), 80))
+    assert said in told
+    assert "Applied in" in told
+    assert "--verify" in told
+    assert "proved" not in told
+    assert "→" not in told, "steps that were not run in turns are no comparison"
+    assert "times are not compared" in told
+    assert chinese(said) not in {None, said}
+    assert "Recipe" in {fact.label for fact in facts.top_figures(applied)}

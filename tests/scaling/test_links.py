@@ -32,6 +32,15 @@ def test_the_fit_finds_the_links_that_made_the_times(alpha_us, gigabytes, ranks)
     assert found.error < 1e-6
 
 
+def test_a_collective_that_is_no_ring_is_predicted_as_it_was_measured():
+    sizes = (10_000, 1_000_000, 100_000_000)
+    measured = [(operation, size, 1e-4 + size * 1e-9) for operation in OPERATIONS for size in sizes]
+    found = Links(backend="gloo", ranks_measured=2, inside=fit(measured, 2))
+    assert found.inside.error < 1e-6
+    for operation in OPERATIONS:
+        assert collective_s(operation, 1_000_000, 2, found) == pytest.approx(1.1e-3, rel=1e-3)
+
+
 def test_a_large_message_takes_its_bytes_over_the_ring():
     assert collective_s("all_reduce", 10**9, 8, links()) == pytest.approx(2 * 7 / 8 * 10**9 * 1e-11, rel=0.01)
     assert collective_s("all_gather", 10**9, 8, links()) == pytest.approx(7 / 8 * 10**9 * 1e-11, rel=0.01)

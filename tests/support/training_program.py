@@ -210,6 +210,7 @@ def killed(kind, folder, chance):
 
 def main(kind, folder, num_kills, seed):
     torch.set_num_threads(1)
+    loop_of(kind, None)  # a first optimizer imports half of the compiler, which each fork would do anew
     chance = random.Random(seed)
     pid, reports = born(kind, None)
     lines = list(reports)

@@ -49,6 +49,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="What an undecided job is.",
 )
 @click.option("--budget", type=DURATION, help="Begin no further pair after so long, such as 4min.")
+@click.option(
+    "--fail-fast", is_flag=True, help="Time nothing where a counter regressed, and explain nothing."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write SARIF.")
@@ -76,6 +79,8 @@ def command(
             select=flags["select"],
             environment=flags["environment"],
             budget_s=flags["budget"] or load_settings(os.environ, Path.cwd()).budget_s,
+            explain=not flags["fail_fast"],
+            fail_fast=flags["fail_fast"],
             journal=journal,
             progress=progress,
         )

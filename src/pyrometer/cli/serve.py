@@ -45,7 +45,10 @@ CANARY_SHARE = 0.01
 )
 @click.option("--shadow", metavar="TARGET", help="Run another version on the same batches, and compare.")
 @click.option(
-    "--plan", "arrivals", metavar="ARRIVALS", help="Only say what policies would do to these requests."
+    "--plan",
+    "arrivals",
+    metavar="ARRIVALS",
+    help="Serve some of these requests to itself, and say what policies would do to all.",
 )
 @click.option(
     "--cluster", metavar="ADDRESS", help="Serve by Ray: on ray://HOST:10001, or local for a Ray of its own."
@@ -63,6 +66,10 @@ def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -
     if flags["cluster"] is not None:
         _serve_on_cluster(target, flags, arrivals)
         return ExitCode.OK
+    if arrivals is not None and flags["rollout"] is not None:
+        raise UsageError(
+            "--plan and --rollout: a plan sends requests of its own, which a rollout would count; leave out one of them"
+        )
     deployment = _deployment(target, flags, listens=arrivals is None)
     try:
         deployment.prepare()
@@ -78,9 +85,13 @@ def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -
 def _deployment(target: str, flags: dict[str, Any], *, listens: bool) -> Deployment:
     from pyrometer.serving.deployment import Deployment
 
+    beside = _beside(flags)
     if not listens:
-        flags["port"] = 0
-    return Deployment(*_served(target, flags), **_beside(flags))
+        from pyrometer.serving.planning.trial import UNSEEN
+
+        flags |= {"host": "127.0.0.1", "port": 0}
+        beside["monitoring"] = UNSEEN
+    return Deployment(*_served(target, flags), **beside)
 
 
 def _served(target: str, flags: dict[str, Any]) -> tuple[Source, ServeSettings, Dims]:
@@ -128,6 +139,7 @@ def _serve_on_cluster(target: str, flags: dict[str, Any], arrivals: str | None) 
 
 def _require_packages() -> None:
     try:
+        import httptools  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise UsageError(

@@ -53,7 +53,7 @@ SUFFIX = ".recipe.toml"
     "--apply",
     "apply_recipe",
     is_flag=True,
-    help="Check that --recipe fits TARGET, and time it; with --nproc: run the script with it.",
+    help="Apply --recipe to TARGET, and compare results; with --nproc: run the script with it.",
 )
 @click.option("--verify", is_flag=True, help="Prove --recipe again, here and now.")
 @click.option("--list", "list_levers", is_flag=True, help="List all levers.")
@@ -154,7 +154,8 @@ def _verified(target: Target, place: Path, flags: dict[str, Any], progress: Any)
     from pyrometer.tuning.recipe.recipe import load_recipe
     from pyrometer.tuning.recipe.verifying import verify
 
-    return verify(load_recipe(place), target, _settings(flags), place, progress)
+    proves = not flags["apply_recipe"]
+    return verify(load_recipe(place), target, _settings(flags), place, progress, proves=proves)
 
 
 def _document(tuning: Tuning) -> TuneDocument:
@@ -166,7 +167,8 @@ def _document(tuning: Tuning) -> TuneDocument:
 def _exit_code(document: TuneDocument) -> int:
     if document.interrupted:
         return INTERRUPTED
-    if any(goal.met is False for goal in document.targets):
+    is_wrong = document.numerics is not None and document.numerics.refused is not None
+    if is_wrong or any(goal.met is False for goal in document.targets):
         return ExitCode.FOUND
     if document.final is not None and document.final.outcome == "undecided":
         return ExitCode.UNDECIDED

@@ -1,4 +1,4 @@
-"""Recording what reads what inside of a script under observation, between the ends of its steps."""
+"""Recording what reads what inside of a script under observation, between the ends of its steps, and with which objects."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pyrometer.dataflow.build import build_report
 from pyrometer.dataflow.recorder import Recorder
 from pyrometer.errors import InputError
 from pyrometer.record import to_json
+from pyrometer.workload.program.describe import describe_objects
 
 STEPS = 3
 BUDGET_S = 4.0
@@ -26,8 +27,8 @@ FEWEST = 2
 
 
 def follow_values(_torch: Any, settings: dict[str, Any]) -> StepFlow:
-    """What follows the next steps, and writes what it finds to the file `path` of the settings."""
-    return StepFlow(Path(settings["path"]))
+    """What follows the next steps, and writes what it finds to the files `path` and `program` of the settings."""
+    return StepFlow(Path(settings["path"]), Path(settings["program"]))
 
 
 class StepFlow:
@@ -35,10 +36,14 @@ class StepFlow:
 
     Args:
         path: of the report, which is written after the last step.
+        program: the same for how the program is set up.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, program: Path) -> None:
         self._path = path
+        self._program = program
+        self._models: dict[int, torch.nn.Module] = {}
+        self._optimizers: dict[int, torch.optim.Optimizer] = {}
         self._recorder = Recorder(time.perf_counter, _settle)
         self._steps = 0
         self._open: contextlib.ExitStack | None = None
@@ -50,6 +55,8 @@ class StepFlow:
         was_open = self._open is not None
         self.stop()
         if was_open and (self._steps >= STEPS or self._is_late() or self._recorder.is_paused):
+            program = describe_objects([*self._models.values()], [*self._optimizers.values()])
+            self._program.write_bytes(to_json(program))
             self._path.write_bytes(to_json(build_report(self._recorder.finish())))
             return False
         if _get_current_dispatch_mode() is not None or _has_function_mode():
@@ -64,7 +71,12 @@ class StepFlow:
         if stepping is None:
             self._recorder.optimizer_ends()
         else:
+            self._optimizers[id(stepping)] = stepping
             self._recorder.optimizer_begins(stepping)
+
+    def module(self, calling: Any) -> None:
+        """The outermost call of this module begins."""
+        self._models[id(calling)] = calling
 
     def stop(self) -> None:
         """Leave torch as it was."""

@@ -22,6 +22,7 @@ from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers.compilation import compiled_by_script
 from pyrometer.evidence.observers.dataflow import dataflow_of_script, request_in_script
 from pyrometer.evidence.observers.host import budget_s, host_of_script
+from pyrometer.evidence.observers.program import program_of_script
 from pyrometer.evidence.observers.trace import OPTIONS, with_trace
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script_outcome import ScriptOutcome
@@ -48,18 +49,18 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
         TargetError: the script cannot be read.
     """
     with trace_folder() as folder, tempfile.TemporaryDirectory(prefix="pyrometer-") as sampled:
-        flow = Path(sampled) / "dataflow.json"
+        flow, set_up = Path(sampled) / "dataflow.json", Path(sampled) / "program.json"
         request = HostRequest(
             path=str(Path(sampled) / "host.json"),
             budget_s=budget_s(options),
-            dataflow=request_in_script(flow),
+            dataflow=request_in_script(flow, set_up),
         )
         with ConditionsProbe() as probe:
             traced = trace_script(
                 argv, steps=SCRIPT_STEPS, options=OPTIONS, environment=folder.environment, host=request
             )
         host, notes = host_of_script(Path(request.path))
-        dataflow = dataflow_of_script(flow)
+        dataflow, program = dataflow_of_script(flow), program_of_script(set_up)
         compiled = compiled_by_script(traced.observed, folder)
     observed = traced.observed
     measurement = measured(observed, Path(argv[0]).name, probe.conditions, options)
@@ -71,6 +72,7 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
         compiled=compiled,
         host=host,
         dataflow=dataflow,
+        program=program,
         notes=[*_ended_early(observed, measurement), *notes],
     )
     seen = Observed(evidence=evidence)

@@ -1,6 +1,7 @@
 """`pyrometer guard bisect`: the first commit that made something worse, by `git bisect run` with the paired test.
 
-It runs in a worktree of its own, so that the user's stays as it is. A commit that cannot be decided is skipped.
+It runs in a worktree of its own, so that the user's stays as it is. A commit whose counters regressed is bad without a pair; one that
+cannot be decided is skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pyrometer.guard.gate import Revision
 from pyrometer.guard.revisions import GitError, base_revision, git, head_revision, repository, worktrees
 from pyrometer.record import Record, doc
 
-_CHECK = (sys.executable, "-m", "pyrometer", "guard", "check", "--no-store", "--base")
+_CHECK = (sys.executable, "-m", "pyrometer", "guard", "check", "--no-store", "--fail-fast", "--base")
 _STEP = 'code=0; {command} >&2 || code=$?; case "$code" in 0|1|13[0-9]) exit "$code";; *) exit 125;; esac'
 """0 is good, 1 is bad; whatever decides nothing is skipped; an interrupt ends it."""
 

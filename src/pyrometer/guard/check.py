@@ -62,6 +62,7 @@ class GuardOptions:
         environment: own, shared, or auto: shared while nothing that is installed differs.
         budget_s: no further pair is begun after so long.
         explain: observe both sides of what regressed.
+        fail_fast: run no pair where something regressed that is the same in every run.
         journal: folder for the pairs of a job that is killed.
         seed: of all orders.
         progress: told the share done.
@@ -73,6 +74,7 @@ class GuardOptions:
     environment: EnvironmentMode = "auto"
     budget_s: Seconds | None = None
     explain: bool = True
+    fail_fast: bool = False
     journal: Path | None = None
     seed: int = 0
     progress: Progress = lambda _share, _what: None
@@ -93,6 +95,8 @@ def guard_check(folder: Path, options: GuardOptions) -> GuardReport:
     """
     begin = time.monotonic()
     with opened_job(folder, options) as job:
+        if options.fail_fast:
+            job.focus = Focus(times=lambda counted: all(gate.outcome != "regressed" for gate in counted))
         report = job.run()
     return msgspec.structs.replace(report, elapsed_s=time.monotonic() - begin, environment=read_environment())
 
@@ -258,7 +262,7 @@ class GuardJob:
                         part_of(self.options.progress, 0.0, COUNTING_SHARE, COUNT_S * len(self.shared))
                     )
                 self.close()  # nothing else runs beside a pair
-                if any(side.compiled for own in self.counted.values() for side in own.values()):
+                if any(side.inductor for own in self.counted.values() for side in own.values()):
                     probes = probe_compiler(self.scratch / "probes")
                     self.checkouts = {
                         side: replace(each, probes=probes) for side, each in self.checkouts.items()

@@ -19,7 +19,7 @@ from typing import Any
 
 from torch import nn
 
-from pyrometer.bench.matrix.axes import parse_axes
+from pyrometer.bench.matrix.axes import SPELLED, parse_axes
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.guard.pairing import body_of
 from pyrometer.guard.parameters import Cell, cells_of, label_of, split
@@ -80,7 +80,8 @@ def discover(root: Path, files: Sequence[str], targets: Sequence[str], matrix: S
     settings = parse_axes(matrix).cells() if matrix else [{}]
     for target in targets:
         for cell in settings:
-            name = f"{target}[{label_of(cell)}]" if cell else target
+            shown = {SPELLED[name]: value for name, value in cell.items()}
+            name = f"{target}[{label_of(shown)}]" if cell else target
             found.append(Benchmark(name, functools.partial(_of_target, target, root, cell)))
     return Discovered(found, failures)
 

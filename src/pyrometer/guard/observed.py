@@ -29,3 +29,8 @@ class Counted(Record, frozen=True, kw_only=True):
     memory: MemoryProfile | None = None
     error: Annotated[OutputError | None, doc("of the outputs against the base's, on the head only")] = None
     notes: list[str] = []
+
+    @property
+    def inductor(self) -> bool:
+        """Whether Inductor wrote code for it; other backends ask nothing of the machine."""
+        return self.compiled is not None and bool(self.compiled.code)

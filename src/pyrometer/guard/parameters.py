@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
+from pyrometer.bench.matrix.axes import AXES, SPELLED
 from pyrometer.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,7 +36,7 @@ def parametrize(
         name: of one parameter, followed by its values, as pytest's mark takes them.
         listed_values: of that parameter.
         values: of each parameter; one that the function does not take is a setting of the workload that it returns:
-            `batch_size`, `dtype`, `autocast`, `memory_format`, `mode` or `threads`.
+            `batch` (or `batch_size`), `dtype`, `autocast`, `memory_format`, `mode` or `threads`.
 
     Raises:
         InputError: a parameter without values.
@@ -66,7 +67,10 @@ def cells_of(function: Callable[..., Any]) -> list[Cell]:
     Raises:
         InputError: more than 200 cells, or one parameter given twice.
     """
-    axes = [*_own_axes(function), *_pytest_axes(function)]
+    axes = [
+        (tuple(_spelled(function, key) for key in keys), rows)
+        for keys, rows in (*_own_axes(function), *_pytest_axes(function))
+    ]
     names = [name for axis in axes for name in axis[0]]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -87,20 +91,34 @@ def cells_of(function: Callable[..., Any]) -> list[Cell]:
 
 
 def label_of(cell: Cell) -> str:
-    """A cell in words, as it stands between the brackets of a benchmark's name."""
+    """A cell in words, as it stands between the brackets of a benchmark's name.
+
+    >>> label_of({"batch": 1, "mode": "eager"})
+    'batch=1,mode=eager'
+    """
     return ",".join(f"{name}={_shown(value)}" for name, value in cell.items())
 
 
 def split(function: Callable[..., Any], cell: Cell) -> tuple[Cell, Cell]:
-    """What a function takes of a cell, and what is left as settings of the workload.
+    """What a function takes of a cell, and what is left as settings of the workload, by the names of `Workload.variant`.
 
-    >>> split(lambda batch: None, {"batch": 1, "mode": "eager"})
-    ({'batch': 1}, {'mode': 'eager'})
+    >>> split(lambda batch: None, {"batch": 1, "mode": "eager"}), split(lambda: None, {"batch": 1})
+    (({'batch': 1}, {'mode': 'eager'}), ({}, {'batch_size': 1}))
     """
+    own = {name: value for name, value in cell.items() if _takes(function, name)}
+    return own, {AXES.get(name, name): value for name, value in cell.items() if name not in own}
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
     parameters = inspect.signature(function).parameters
-    takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
-    own = {name: value for name, value in cell.items() if takes_all or name in parameters}
-    return own, {name: value for name, value in cell.items() if name not in own}
+    return name in parameters or any(
+        each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()
+    )
+
+
+def _spelled(function: Callable[..., Any], name: str) -> str:
+    """A parameter as it is shown: a setting has one spelling, whichever of its names was written."""
+    return name if _takes(function, name) else SPELLED.get(name, name)
 
 
 _Axis: TypeAlias = tuple[tuple[str, ...], list[tuple[Any, ...]]]

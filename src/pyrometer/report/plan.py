@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyrometer.document import Document
-from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.serving.planning.plan import Interval, Plan
+from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.serving.planning.interval import Interval
+from pyrometer.serving.planning.plan import Plan
 
 
 class PlanDocument(Document, frozen=True, kw_only=True):
@@ -32,6 +33,11 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         )
     yield ""
     yield plan.sentence
+    trial = plan.trial
+    yield (
+        f"measured on {counted(trial.num_requests, 'request')} that this server got in {format_seconds(trial.span_s)}: "
+        f"P50 {format_seconds(trial.p50_s.value)}, P99 {format_seconds(trial.p99_s.value)} as set"
+    )
 
 
 def _tail(interval: Interval) -> str:

@@ -49,6 +49,16 @@ class LinkFit(Record, frozen=True, kw_only=True):
     alpha_s: Annotated[Seconds, doc("of one hop")]
     beta_s: Annotated[float, doc("seconds per byte")]
     error: Annotated[Ratio, doc("median relative error of the fit at the sizes that were measured")]
+    by_operation: Annotated[
+        dict[Operation, LinkFit],
+        doc(
+            "the same for one kind of collective each: no library's are all of them rings; the whole stands for those without"
+        ),
+    ] = {}
+
+    def of(self, operation: Operation) -> LinkFit:
+        """What this kind of collective sees of the link."""
+        return self.by_operation.get(operation, self)
 
     @property
     def bandwidth(self) -> float:

@@ -27,6 +27,9 @@ LINK_PROCESSES = 2
 QUIET_CPUS = 0.25
 """Other work on this many CPUs, from which on the variation of steps is not the program's own."""
 
+SHARE_A_CPU = 2
+"""Processes of a real run that may share a CPU: steps with and without communication do so alike."""
+
 CHECK_SHARE = 0.25
 """Of the budget, for each real run; what is left measures the step alone."""
 
@@ -92,7 +95,7 @@ def scale(work: Workload, target: str, options: ScaleOptions | None = None) -> S
             for ranks in chosen.ranks
         ],
         assumptions=assumptions(training, chosen, links, disturbed=alone.disturbed),
-        checks=[_check(ran, schedules[ranks]) for ranks, ran in runs.items()],
+        checks=[check(ran, schedules[ranks]) for ranks, ran in runs.items()],
     )
 
 
@@ -104,12 +107,14 @@ def _require(work: Workload, options: ScaleOptions) -> Training:
     for ranks in options.ranks:
         if not 1 < ranks <= MOST_RANKS:
             raise InputError(f"--ranks: got {ranks}; legal is 2 to {MOST_RANKS}, such as 8,64,512")
-    devices = torch.cuda.device_count() if torch.cuda.is_available() else len(os.sched_getaffinity(0))
+    on_gpu = torch.cuda.is_available()
+    devices = torch.cuda.device_count() if on_gpu else len(os.sched_getaffinity(0))
+    most = devices if on_gpu else SHARE_A_CPU * devices
     for processes in options.checks:
-        if not 1 < processes <= devices:
-            what = "GPUs" if torch.cuda.is_available() else "CPUs"
+        if not 1 < processes <= most:
+            what = "GPUs" if on_gpu else "CPUs"
             raise InputError(
-                f"--check: got {processes}; this machine has {devices} {what}, so that legal is 2 to {devices}"
+                f"--check: got {processes}; this machine has {devices} {what}, so that legal is 2 to {most}"
             )
     if not options.checks and options.links is None:
         raise InputError(
@@ -146,7 +151,7 @@ def _links(runs: dict[int, Ran]) -> Links:
     return Links(backend=ran.backend, ranks_measured=processes, inside=fit(ran.links, processes))
 
 
-def _check(ran: Ran, schedule: Schedule) -> ScaleCheck:
+def check(ran: Ran, schedule: Schedule) -> ScaleCheck:
     """The prediction from what the same run took without communication, beside what it took with it."""
     links = _links({schedule.ranks: ran})
     low_s, high_s = np.quantile(ran.own_s, (0.25, 0.75))

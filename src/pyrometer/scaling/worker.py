@@ -132,12 +132,13 @@ def measure_links(device: torch.device, budget_s: Seconds) -> list[Measured]:
 
 
 def _collective(operation: Operation, whole: torch.Tensor, part: torch.Tensor) -> None:
+    """As DDP and FSDP2 send: buckets stay, what is gathered or scattered comes into new memory."""
     if operation == "all_reduce":
         dist.all_reduce(whole)
     elif operation == "all_gather":
-        dist.all_gather_into_tensor(whole, part)
+        dist.all_gather_into_tensor(torch.empty_like(whole), part)
     else:
-        dist.reduce_scatter_tensor(part, whole)
+        dist.reduce_scatter_tensor(torch.empty_like(part), whole)
 
 
 def _repeat(call: Callable[[], object], device: torch.device, budget_s: Seconds) -> list[Seconds]:

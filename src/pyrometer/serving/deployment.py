@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -15,7 +15,7 @@ from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.garbage import Settled
 from pyrometer.listening import bound_socket, require_token, url_of
 from pyrometer.monitor.monitor import Monitor
-from pyrometer.quantity import format_percent
+from pyrometer.quantity import Seconds, format_percent
 from pyrometer.rollout.agent import Agent
 from pyrometer.rollout.router import Router
 from pyrometer.serving.batching.policy import BatchPolicy
@@ -63,6 +63,7 @@ class Deployment:
         candidate: another version beside it.
         token: that requests need.
         url: where it is reached, if somebody else listens.
+        monitoring: settings of its monitor that win over those of the project.
         say: is told how far it is.
 
     Raises:
@@ -79,6 +80,7 @@ class Deployment:
         candidate: Candidate | None = None,
         token: str | None = None,
         url: str | None = None,
+        monitoring: Mapping[str, Any] | None = None,
         say: Say = lambda _: None,
     ) -> None:
         require_token(settings.host, token, TOKEN)
@@ -87,6 +89,7 @@ class Deployment:
         self.token = token
         self._source = source
         self._candidate = candidate
+        self._monitoring = monitoring or {}
         self._preparing = Preparing(settings, buckets, say)
         self.listens = url is None
         self._bound = bound_socket(settings.host, settings.port) if self.listens else None
@@ -188,8 +191,8 @@ class Deployment:
 
         settings = self.settings
         device = str(self.first.program.session.device)
-        monitor = Monitor(model=self.name, device=device, labels=labels)
-        counting = Counting(monitor)
+        monitor = Monitor(model=self.name, device=device, labels=labels, **self._monitoring)
+        self.counting = counting = Counting(monitor)
         self._versions = Versions(self.first.program)
         canary = self._admit_candidate(counting)
         times = ServiceTimes.of(self.first.points)
@@ -209,7 +212,7 @@ class Deployment:
             most_bytes=settings.most_body_bytes,
             token=self.token,
             reload=self.reload if may_reload and self._source.may_change else None,
-            predict=lambda: self._predicted(counting),
+            predict=self._predicted,
             metrics=metrics,
         )
         monitor.add(MemoryWatch(settings.most_memory_bytes, self._preparing.say, self._end_for_memory))
@@ -315,16 +318,15 @@ class Deployment:
         except PyrometerError as error:
             self._preparing.say(f"the present version stays: {error}")
 
-    def model(self, handoff_s: float) -> Model:
-        """What a plan knows of the model, with the service times that were measured before the first request."""
+    def model(self, since_s: Seconds = 0.0) -> Model:
+        """What a plan knows of the model: what it took since then in this server, which runs or has run."""
         program = self.first.program
-        return Model(
-            self.first.points, program.signature.inputs, program.shaping, program.row_edges, handoff_s
-        )
+        points, paces = self.counting.service(self.first.points, since_s)
+        return Model(points, program.signature.inputs, program.shaping, program.row_edges, paces)
 
-    def _predicted(self, counting: Counting) -> dict[str, Any] | None:
+    def _predicted(self) -> dict[str, Any] | None:
         """What the policy should do to the most recent requests."""
-        recent = list(counting.recent)
+        recent = list(self.counting.recent)
         if len(recent) < LEAST_FOR_PREDICTION:
             return None
         names = [spec.name for spec in self.first.program.signature.inputs]
@@ -336,15 +338,8 @@ class Deployment:
             for one in recent
         )
         shapes = "alike" if shaping is None else "buckets"
-        points, course = counting.service(self.first.points)
-        model = self.model(0.0)._replace(points=points, course=course)
         found = evaluate(
-            model,
-            recorded(arrivals),
-            self.policy,
-            name="as set",
-            shapes=shapes,
-            replays=20,
+            self.model(), recorded(arrivals), self.policy, name="as set", shapes=shapes, replays=20
         )
         return dict(msgspec.to_builtins(found))
 

@@ -36,6 +36,7 @@ _SPELLED = {
     "drain": ("drain_s", parse_duration),
     "slow": ("slow_s", parse_duration),
     "budget": ("budget_s", parse_duration),
+    "calibrate": ("calibrate_s", parse_duration),
     "most-body": ("most_body_bytes", parse_bytes),
     "most-memory": ("most_memory_bytes", parse_bytes),
 }
@@ -74,6 +75,7 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Seconds, doc("for the headers of a request, and for its body beside what its size takes")
     ] = 10.0
     budget_s: Annotated[Seconds, doc("for timing batches before the first request")] = 5.0
+    calibrate_s: Annotated[Seconds, doc("that a plan serves some of its requests for")] = 5.0
     tolerance: Annotated[float, doc("largest relative error of a recipe's outputs")] = 0.03
     replicas: Annotated[int, doc("processes that serve the model, on a cluster")] = 2
     gpus: Annotated[float, doc("GPUs that each replica is given, on a cluster")] = 0.0
@@ -86,7 +88,7 @@ class ServeSettings(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require(self.threads is None or self.threads >= 1, "serve: threads", self.threads, "at least 1")
         require(self.replicas >= 1, "serve: replicas", self.replicas, "at least 1")
         require(self.gpus >= 0, "serve: gpus", self.gpus, "0 or more")
-        for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s"):
+        for field in ("latency_s", "hang_s", "drain_s", "slow_s", "budget_s", "calibrate_s"):
             require(getattr(self, field) > 0, f"serve: {field}", getattr(self, field), "above 0")
         require(
             self.most_body_bytes >= 1024, "serve: most_body_bytes", self.most_body_bytes, "at least 1 KiB"

@@ -142,7 +142,9 @@ class RankTrace:
     def of_kind(self, *kinds: Kind | str) -> pl.DataFrame:
         """The linked events of some kinds, in order of start: `of_kind(Kind.KERNEL)` or `of_kind("kernel")`."""
         wanted = frozenset(map(Kind, kinds))
-        if wanted not in OFTEN_ASKED:  # filtering takes little time, and each frame a tenth of the trace's memory
+        if (
+            wanted not in OFTEN_ASKED
+        ):  # filtering takes little time, and each frame a tenth of the trace's memory
             return self.events.filter(is_kind(*kinds))
         if wanted not in self._by_kind:
             self._by_kind[wanted] = self.events.filter(is_kind(*kinds))

@@ -53,16 +53,6 @@ def train(session: TrainingSession, users: Training, steps: int) -> None:
             )
 
 
-def require_steps(steps: object) -> None:
-    """Refuse what is no number of steps.
-
-    Raises:
-        InputError: it is below one.
-    """
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InputError(f"steps: got {steps!r}; it must be a whole number of at least 1")
-
-
 def judged_batches(work: Training) -> list[Any]:
     """The first batches.
 

@@ -15,11 +15,11 @@ from torch import nn
 from torch.nn import functional
 
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.tuning.copied_training import (
     copied_training,
     judged_batches,
     mean_loss,
-    require_steps,
     train,
     training_session,
 )
@@ -61,7 +61,7 @@ def distil(
     Raises:
         InputError: an argument is out of range, batches come from an iterator, or logits are missing or of other shapes.
     """
-    require_steps(steps)
+    require_count("steps", steps)
     if not temperature > 0:
         raise InputError(f"temperature: got {temperature}; it must be positive, for example 2")
     if not 0 <= alpha <= 1:

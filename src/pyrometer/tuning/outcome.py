@@ -100,6 +100,9 @@ class Tuning(Record, frozen=True, kw_only=True):
         Verdict | None,
         doc("the recipe against the baseline, in fresh processes on fresh inputs; null without a lever"),
     ] = None
+    applied: Annotated[
+        Measurement | None, doc("of a recipe that was applied and not proved again: its steps by themselves")
+    ] = None
     numerics: Annotated[Numerics | None, doc("of the whole recipe")] = None
     levers: list[LeverOutcome]
     stages: list[StageReport] = []

@@ -16,6 +16,7 @@ from pyrometer.bench.clock import Clock
 from pyrometer.bench.comparison.compare import compare
 from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.numerics.precision import LOSSES, NORMALISATIONS, SOFTMAXES
 from pyrometer.numerics.private.dispatch import DispatchMode, name_of
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_percent
@@ -129,8 +130,7 @@ def audit_mixed_precision(
         InputError: no training, another dtype, no steps, or the workload cannot be prepared.
         UserProgramError: a step raised.
     """
-    if steps < 1:
-        raise InputError(f"steps: got {steps!r}; it must be a whole number of at least 1")
+    require_count("steps", steps)
     mixed = in_mixed_precision(work, dtype)
     plain = work.variant(autocast=None)
     plain.parts = work.parts._replace(scaler=None)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.tuning.copied_training import (
     copied_training,
     judged_batches,
     mean_loss,
-    require_steps,
     train,
     training_session,
 )
@@ -56,7 +56,7 @@ def train_quantised(work: Training, steps: int = 100) -> QuantisedTraining:
     Raises:
         InputError: torchao is missing, no linear layer is large enough, or batches come from an iterator.
     """
-    require_steps(steps)
+    require_count("steps", steps)
     with preserved_rng():  # torchao makes layers anew, which draws random weights first
         return _train_quantised(work, steps)
 

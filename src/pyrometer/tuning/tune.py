@@ -32,10 +32,10 @@ from pyrometer.tuning.search.budget import PAIR_S, Budget
 from pyrometer.tuning.search.confirming import Confirmation, Pairs, confirm
 from pyrometer.tuning.search.goals import goals_of
 from pyrometer.tuning.search.journal import Journal, identity_of
-from pyrometer.tuning.search.ordering import Prediction, predictions_of
+from pyrometer.tuning.search.ordering import predictions_of
 from pyrometer.tuning.search.place import SearchPlace, open_place
 from pyrometer.tuning.search.priors import priors_of, with_priors
-from pyrometer.tuning.search.search import LEAST_SAVING, THEN_S, Search
+from pyrometer.tuning.search.search import LEAST_SAVING, Search
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.workload.target import Target
@@ -147,7 +147,7 @@ def search_recipe(
         search.begin_with(baseline)
         try:
             reasons = {lever.name: _WITHOUT_GOAL for lever in selected if lever not in wanted}
-            search.outcomes += _refused(base.surveyed, search.predicted, settings, reasons)
+            search.outcomes += _refused(base.surveyed, search, reasons)
             where = _run(search, _choices(base.surveyed, settings), cluster, place, base)
         finally:
             search.close()
@@ -228,30 +228,16 @@ def _choices(surveyed: protocol.Surveyed, settings: TuneSettings) -> dict[str, l
     }
 
 
-def _refused(
-    surveyed: protocol.Surveyed,
-    predicted: dict[str, Prediction],
-    settings: TuneSettings,
-    reasons: dict[str, str],
-) -> list[LeverOutcome]:
+def _refused(surveyed: protocol.Surveyed, search: Search, reasons: dict[str, str]) -> list[LeverOutcome]:
     reasons = reasons | surveyed.refused
-    if not settings.may_change_meaning:
+    if not search.settings.may_change_meaning:
         for name in surveyed.choices:
             if find_lever(name).fix_class == "semantic":
                 reasons[name] = (
                     "it changes what is computed: give --metric file.py:function, or --allow semantic"
                 )
     return [
-        LeverOutcome(
-            name=name,
-            outcome="not applicable",
-            stage=find_lever(name).stage,
-            fix_class=find_lever(name).fix_class,
-            reason=reason,
-            predicted_low=predicted.get(name, Prediction()).low,
-            predicted_high=predicted.get(name, Prediction()).high,
-            rules=list(predicted.get(name, Prediction()).rules),
-        )
+        replace(search.blank(LeverChoice(lever=name), ()), outcome="not applicable", reason=reason)
         for name, reason in reasons.items()
     ]
 
@@ -262,8 +248,7 @@ def _confirmed(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: 
         return Confirmation(())
     try:
         budget = search.budget
-        then_s = 0.0 if search.settings.latency_s is None else THEN_S
-        end_s = budget.now() + budget.left_s - then_s
+        end_s = budget.now() + budget.left_s - search.then_s
         more = place.laboratory.more_pairs
         most = search.settings.num_confirmations * more
         pairs = Pairs(most, PAIR_S / more, end_s, budget.now, budget.fewest_pairs)
@@ -321,6 +306,7 @@ def _handed_over(
     )
     if place.path is not None:
         recipe.write(place.path)
+    limit_s = max(search.budget.left_s, 2 * search.then_s)  # a machine that is busy may take a little longer
     tuning = Tuning(
         target=place.target,
         kind=recipe.kind,
@@ -335,7 +321,7 @@ def _handed_over(
         numerics=confirmation.numerics,
         levers=search.outcomes,
         stages=search.stages,
-        targets=list(goals_of(place.laboratory.source, search.settings, base, confirmation)),
+        targets=list(goals_of(place.laboratory.source, search.settings, base, confirmation, limit_s)),
         signature=base.surveyed.signature,
         environment=base.environment,
         elapsed_s=search.budget.spent_s,

@@ -140,10 +140,8 @@ def test_preload_cache() -> None:
     import_compiler()
     model, x = Net(2), torch.randn(8, 16)
     with fresh_cache():
-        _compiling(lambda: torch.compile(model)(x))
-        saved = torch.compiler.save_cache_artifacts()
-    with fresh_cache():
         cold, wanted = _compiling(lambda: torch.compile(model)(x))
+        saved = torch.compiler.save_cache_artifacts()
     with fresh_cache():
         assert torch.compiler.load_cache_artifacts(saved[0]) is not None
         warm, out = _compiling(lambda: torch.compile(model)(x))

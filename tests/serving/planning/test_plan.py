@@ -9,9 +9,11 @@ from torch import nn
 
 from pyrometer.errors import InputError
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import Pace, Rest, ServicePoint
+from pyrometer.serving.batching.service_times import Pace, ServicePoint
 from pyrometer.serving.planning.arrivals import Arrival, read_arrivals, recorded
-from pyrometer.serving.planning.plan import Model, _interval, evaluate, plan
+from pyrometer.serving.planning.course import Course
+from pyrometer.serving.planning.interval import Interval, measured, of_replays
+from pyrometer.serving.planning.plan import Model, Trial, Tried, evaluate, plan
 from pyrometer.serving.planning.replay import ServiceDraws, Shaped, replay
 from pyrometer.serving.running.shaping import Shaping
 from pyrometer.serving.running.signature import TensorSpec
@@ -19,13 +21,26 @@ from pyrometer.serving.running.signature import TensorSpec
 ALIKE = Shaped(lambda _: "", lambda _: ("", 1.0), lambda _: 1.0)
 FIXED_S, ROW_S = 0.010, 0.001
 POINTS = [ServicePoint(bucket="", rows=rows, samples_s=[FIXED_S + ROW_S * rows] * 3) for rows in (1, 8, 32)]
-MODEL = Model(POINTS, [], None, (), 0.0)
+MODEL = Model(POINTS, [], None, ())
 FEW = 4000
 
 
 def course(times, policy):
     arrivals = [Arrival(at_s) for at_s in times]
     return replay(arrivals, policy, ALIKE, ServiceDraws(POINTS), np.random.default_rng(0))
+
+
+def planned(arrivals, own, *, model=MODEL, slower=1.0):
+    """A plan whose trial took what replays of it take, or so many times as long."""
+    some = arrivals.draw(np.random.default_rng(1), 0)[:400]
+    shapes = "alike" if model.shaping is None else "buckets"
+    known = evaluate(model, recorded(some), own, name="as set", shapes=shapes, replays=8)
+    p50_s, p99_s = (
+        Interval(value=slower * one.value, low=slower * one.value / 1.1, high=slower * one.value * 1.2)
+        for one in (known.p50_s, known.p99_s)
+    )
+    trial = Trial(num_requests=len(some), span_s=some[-1].at_s, p50_s=p50_s, p99_s=p99_s)
+    return plan(model, arrivals, own, Tried(some, trial), requests=FEW)
 
 
 def test_a_lone_request_waits_for_nobody():
@@ -49,14 +64,11 @@ def test_a_policy_that_waits_pays_for_it():
 
 
 def test_a_model_that_had_nothing_to_do_takes_longer_and_one_at_work_does_not():
-    draws = ServiceDraws(POINTS, rests=[Rest(0.01, [0.5]), Rest(0.1, [2.0])])
-    took_s = FIXED_S + ROW_S
-    assert took_s < 0.03
-    second_s = 2 + took_s + 0.001
-    third_s = second_s + took_s + 0.03
-    arrivals = [Arrival(at_s) for at_s in (0.0, second_s, third_s)]
+    points = [ServicePoint(bucket="", rows=1, samples_s=[0.1, 0.3])]
+    draws = ServiceDraws(points, paces=[Pace(0.0, 0.9), Pace(0.0, 0.0, at_once=True)] * 3)
+    arrivals = [Arrival(at_s) for at_s in (0.0, 0.2, 1.0)]
     found = replay(arrivals, BatchPolicy(), ALIKE, draws, np.random.default_rng(0))
-    assert found.latencies_s.tolist() == pytest.approx([2 + took_s, took_s, 0.5 + took_s])
+    assert found.latencies_s.tolist() == pytest.approx([0.3, 0.3 - 0.2 + 0.1, 0.3])
 
 
 def test_what_finds_no_room_is_counted():
@@ -112,22 +124,22 @@ def test_the_interval_holds_what_another_course_gives():
 
 
 def test_batching_is_recommended_where_single_requests_do_not_keep_up():
-    found = plan(MODEL, read_arrivals("poisson:200:5s"), BatchPolicy(most_rows=1), requests=FEW)
+    found = planned(read_arrivals("poisson:200:5s"), BatchPolicy(most_rows=1))
     assert not found.policies[0].keeps_up
-    larger = plan(MODEL, read_arrivals("poisson:200:5s"), BatchPolicy(most_rows=32), requests=FEW)
+    larger = planned(read_arrivals("poisson:200:5s"), BatchPolicy(most_rows=32))
     assert larger.recommended == "as set"
     assert next(one for one in larger.policies if one.name == "no batching").keeps_up is False
 
 
 def test_waiting_is_not_recommended_where_requests_are_rare():
     own = BatchPolicy(flush_idle=False, wait_s=0.010)
-    found = plan(MODEL, read_arrivals("poisson:5:60s"), own, requests=FEW)
+    found = planned(read_arrivals("poisson:5:60s"), own)
     assert found.recommended.startswith(("at once", "no batching"))
     assert found.sentence.startswith(f"take '{found.recommended}': P99")
 
 
 def test_nothing_is_recommended_that_does_not_keep_up():
-    found = plan(MODEL, read_arrivals("poisson:2000:3s"), BatchPolicy(), requests=FEW)
+    found = planned(read_arrivals("poisson:2000:3s"), BatchPolicy())
     assert not any(one.keeps_up for one in found.policies)
     assert "add a replica" in found.sentence
 
@@ -144,10 +156,10 @@ def test_buckets_waste_less_than_padding_to_the_longest():
         for edge in (16, 64, 256)
         for rows in (1, 32)
     ]
-    model = Model(points, [TensorSpec("ids", torch.int64, (-1, -1))], shaping, (), 0.0)
+    model = Model(points, [TensorSpec("ids", torch.int64, (-1, -1))], shaping, ())
     lengths = [8, 12, 15, 40, 250]
     arrivals = read_arrivals("poisson:900:3s", [((1, length),) for length in lengths])
-    found = {one.shapes: one for one in plan(model, arrivals, BatchPolicy(), requests=FEW).policies}
+    found = {one.shapes: one for one in planned(arrivals, BatchPolicy(), model=model).policies}
     assert found["buckets"].padding_share < 0.6 * found["longest"].padding_share
     assert found["buckets"].p50_s.value < found["longest"].p50_s.value
 
@@ -229,7 +241,8 @@ def test_a_busy_moment_of_the_machine_stays_one():
     course = [Pace(0.0, rank) for rank in [0.0] * 640 + [0.9] * 640]
     draws = ServiceDraws(points, (), course)
     random = np.random.default_rng(0)
-    shares = [draws.next_pace(random).rank for _ in range(640)]
+    draws.renew(random)
+    shares = [draws.next_pace(random, at_once=False).rank for _ in range(640)]
     taken = np.array([draws.service_s("", 1, share) for share in shares]).reshape(10, 64)
     assert set(taken.ravel()) == {0.001, 0.002}
     assert all(len(set(block)) == 1 for block in taken)
@@ -251,7 +264,49 @@ def test_intervals_hold_another_course_as_often_as_they_say(num):
     """Also of few replays, whose least and most alone enclose too little."""
     random = np.random.default_rng(num)
     held = [
-        _interval(list(np.exp(random.normal(0, 0.5, num)))).holds(float(np.exp(random.normal(0, 0.5))))
+        of_replays(list(np.exp(random.normal(0, 0.5, num)))).holds(float(np.exp(random.normal(0, 0.5))))
         for _ in range(2000)
     ]
     assert 0.93 < np.mean(held) < 0.99
+
+
+def test_what_replays_of_the_trial_are_off_by_is_taken_out_of_all():
+    arrivals = read_arrivals("poisson:100:5s")
+    exact, slower = (planned(arrivals, BatchPolicy(), slower=times) for times in (1.0, 3.0))
+    for one, other in zip(exact.policies, slower.policies, strict=True):
+        assert other.p50_s.value == pytest.approx(3 * one.p50_s.value)
+        assert other.p99_s.high == pytest.approx(3 * one.p99_s.high)
+    tried, another = slower.policies[0].p99_s, slower.policies[1].p99_s
+    assert (tried.value / tried.low, tried.high / tried.value) == pytest.approx((1.1, 1.2))
+    assert another.high / another.value > 1.2
+
+
+@pytest.mark.parametrize("share", [0.5, 0.99])
+def test_what_was_measured_tells_another_such_course_where_slow_moments_last(share):
+    """Latencies that are slow for a while and quick for a while, as on a machine that others use: courses that were not measured lie within."""
+    random = np.random.default_rng(0)
+
+    def course():
+        slow = np.repeat(np.exp(random.normal(0, 0.5, 40)), 25)
+        return slow * np.exp(random.normal(0, 0.3, 1000))
+
+    held = np.mean([measured(course(), share).holds(np.quantile(course(), share)) for _ in range(200)])
+    assert held > 0.9
+    alike = measured(np.exp(random.normal(0, 0.3, 1000)), 0.5)
+    assert alike.high / alike.low < 1.5
+
+
+def test_a_course_keeps_kinds_apart_and_draws_its_blocks_anew():
+    steps = list(range(100))
+    course = Course(steps, [step % 2 == 1 for step in steps])
+    random = np.random.default_rng(0)
+    seen = []
+    for _ in range(20):
+        course.renew(random)
+        drawn = [course.next(random, at_once=bool(number % 2)) for number in range(100)]
+        assert [step % 2 for step in drawn] == [number % 2 for number in range(100)]
+        seen.append(len(set(drawn)))
+    assert max(seen) < 100
+    lone = Course(steps, [False] * 100)
+    lone.renew(random)
+    assert lone.next(random, at_once=True) in steps

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyrometer.tuning.checkpointing.choosing import Wish, choose, switching_order
-from pyrometer.tuning.checkpointing.every_k import every_k_choices
+from pyrometer.tuning.checkpointing.choosing import Wish, choose, every_k_choices, switching_order
 from pyrometer.tuning.checkpointing.model import Again, Burst, Hold, Kept, Option, StepModel
 from pyrometer.tuning.checkpointing.solve import (
     cheapest,

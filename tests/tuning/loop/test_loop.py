@@ -331,7 +331,7 @@ def test_a_failing_step_raises_what_it_raised_and_the_loop_can_go_on():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"log_every": 0}, "log_every: got 0; it must be a whole number of at least 1"),
+        ({"log_every": 0}, "log_every: got 0; legal are whole numbers from 1 on"),
         ({"checkpoint_every": 0}, "checkpoint_every: got 0"),
         ({"evaluate_every": 0}, "evaluate_every: got 0"),
         ({"adjust": ["speed"]}, r"adjust: got \['speed'\]; legal are collections of memory, loader"),

@@ -414,7 +414,7 @@ def test_a_data_loader_gives_what_it_gives_without(simulated, num_workers):
     ("batches", "settings", "message"),
     [
         (3, {}, "batches: got int; it must be iterable"),
-        ([], {"depth": 0}, "depth: got 0; it must be at least 1"),
+        ([], {"depth": 0}, "depth: got 0; legal are whole numbers from 1 on"),
         ([], {"device": "cuda"}, "device cuda: cannot be used here"),
         ([], {"device": "toaster"}, "device toaster: cannot be used here"),
     ],

@@ -10,12 +10,12 @@ from torch.distributed import fsdp
 from torch.nn.parallel import DistributedDataParallel
 
 from pyrometer.errors import InputError, NotApplicableError
-from pyrometer.tuning.levers.applying import apply_levers, subject_of
+from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.families.ranks.top_k import TopK
 from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.registry import find_lever, levers
-from pyrometer.tuning.ranks.rank import apply_to, global_batch, not_in_force, survey
+from pyrometer.tuning.ranks.rank import apply_to, global_batch, survey
 from pyrometer.tuning.ranks.watch import Watch
 from pyrometer.workload.inference import Inference
 
@@ -127,7 +127,7 @@ def test_a_script_without_ddp_or_fsdp_is_refused_at_its_first_update():
 def test_exact_levers_of_ddp_are_in_force_and_change_no_number(wanted, script):
     subject, _, weights = watched(lambda: ddp_script(**script), wanted)
     if wanted.lever != "ddp_no_sync":  # one pass has nothing to leave out
-        assert not_in_force(subject, [wanted]) is None
+        assert not_applied(subject, [wanted]) is None
     for one, other in zip(weights, ddp_script(**script), strict=True):
         torch.testing.assert_close(one, other)
 
@@ -137,17 +137,17 @@ def test_exact_levers_of_ddp_are_in_force_and_change_no_number(wanted, script):
 )
 def test_hooks_are_called_and_lose_something(wanted):
     subject, _, weights = watched(lambda: ddp_script((1,) * 4), wanted)
-    assert not_in_force(subject, [wanted]) is None
+    assert not_applied(subject, [wanted]) is None
     assert subject.counts[wanted.lever] >= 4
     assert any(not torch.equal(one, other) for one, other in zip(weights, ddp_script((1,) * 4), strict=True))
 
 
 def test_a_lever_that_is_not_in_force_is_told():
     subject, _, _ = watched(ddp_script)
-    assert not_in_force(subject, [choice("ddp_bucket_views")]) == (
+    assert not_applied(subject, [choice("ddp_bucket_views")]) == (
         "ddp_bucket_views: gradient_as_bucket_view is False"
     )
-    assert not_in_force(subject, [choice("ddp_fp16")]) == "ddp_fp16: the hook was not called"
+    assert not_applied(subject, [choice("ddp_fp16")]) == "ddp_fp16: the hook was not called"
 
 
 def test_gradients_are_sent_once_per_update_also_where_an_epoch_ends_within_one():
@@ -174,7 +174,7 @@ def test_gradients_are_sent_once_per_update_also_where_an_epoch_ends_within_one(
     torch.manual_seed(0)
     subject, _, weights = watched(script, wanted)
     assert len(sent) == 3  # the short update sends by itself
-    assert not_in_force(subject, [wanted]) is None
+    assert not_applied(subject, [wanted]) is None
     for one, other in zip(weights, plain, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -195,9 +195,9 @@ def test_levers_of_fsdp_are_in_force(wanted, shard_blocks, exact):
         return fsdp_script(shard_blocks=shard_blocks)
 
     plain, _, expected = watched(script)
-    assert not_in_force(plain, [wanted]) is not None or wanted.parameters.get("together") != 1
+    assert not_applied(plain, [wanted]) is not None or wanted.parameters.get("together") != 1
     subject, _, weights = watched(script, wanted)
-    assert not_in_force(subject, [wanted]) is None
+    assert not_applied(subject, [wanted]) is None
     near = {} if exact else {"rtol": 0.05, "atol": 0.05}
     for one, other in zip(weights, expected, strict=True):
         torch.testing.assert_close(one, other, **near)

@@ -185,3 +185,27 @@ def test_with_time_for_all_nothing_is_left_untried_and_the_confirmation_is_whole
     assert "untried" not in {each.outcome for each in found.levers}
     assert found.final.num_processes == TuneSettings().num_confirmations
     assert took_s < 2000.0
+
+
+@pytest.mark.parametrize("opening_s", [3.0, 6.0, 9.0])
+def test_with_nothing_to_confirm_little_more_of_the_budget_is_left_than_a_trial_and_its_proof_take(
+    searched, monkeypatch, opening_s
+):
+    for name in LEVERS:
+        monkeypatch.setitem(LEVERS, name, 1.3)
+    found, took_s = searched(90.0, opening_s=opening_s, slowest_lever_s=1.0)
+    assert found.final is None
+    left = [each for each in found.levers if each.outcome == "untried"]
+    trial_s, pairs_s = 1.25 * opening_s + 4.0, 0.2 * 90.0
+    assert not left or took_s >= 90.0 - trial_s - pairs_s
+    assert took_s <= 90.0
+
+
+@pytest.mark.parametrize("late_s", [20.0, 40.0, 60.0])
+def test_a_machine_that_gets_busy_is_followed_so_that_the_budget_still_holds(searched, late_s):
+    def open_later(self, configuration, **given):
+        self.opening_s = 4.0 if self.clock.now_s < 100.0 + late_s else 10.0
+        return TimedLaboratory.open(self, configuration, **given)
+
+    _, took_s = searched(90.0, open=open_later, slowest_lever_s=2.0)
+    assert took_s <= 1.2 * 90.0

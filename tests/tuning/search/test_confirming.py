@@ -57,7 +57,8 @@ class Noting:
         self.asked = []
 
     def open(self, configuration, *, fresh_seed=None):
-        return SimpleNamespace(configuration=configuration, close=lambda: None)
+        opened = SimpleNamespace(not_applied=None)
+        return SimpleNamespace(configuration=configuration, opened=opened, close=lambda: None)
 
     def check(self, side):
         self.asked.append("check")

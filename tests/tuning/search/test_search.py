@@ -441,3 +441,19 @@ def test_without_one_machine_the_others_go_on_and_without_any_it_ends(tmp_path):
     alone = Crew(FakeRay, [machine(KnownLaboratory(by_factor(**FACTORS)), tmp_path, lost=why)])
     with pytest.raises(InputError, match=r"no machine can be used: taken under .*cpu.model"):
         run(KnownLaboratory(by_factor(**FACTORS)), DROP, tmp_path=tmp_path, ahead=alone.ahead)
+
+
+def test_with_time_left_and_nothing_kept_what_is_undecided_is_compared_for_longer(tmp_path):
+    compared = []
+
+    class Noisy(KnownLaboratory):
+        def compare(self, best, candidate, budget_s, seed=0, **_):
+            compared.append(budget_s)
+            verdict = super().compare(best, candidate, budget_s, seed)
+            return verdict if budget_s > 10 else replace(verdict, outcome="undecided")
+
+    laboratory = Noisy(by_factor(channels_last=0.8, drop_dropout=0.99))
+    search = run(laboratory, LAYOUT, DROP, tmp_path=tmp_path)
+    assert outcomes(search) == {"channels_last": "kept", "drop_dropout": "undecided"}
+    assert search.best == (LAYOUT,)
+    assert compared == [4.0, 4.0, 30.0]  # what promises nothing is not looked at again

@@ -149,7 +149,7 @@ def test_sizes_of_one_name_must_agree(models):
     runner = ShapeBuckets(
         lambda x, y: x + y, {"x": {0: "n"}, "y": {0: "n"}}, sample=[{"x": (8,)}], backend="eager"
     )
-    with pytest.raises(InputError, match="y: dimension 0 is 4, but n is 3"):
+    with pytest.raises(InputError, match="dimension 0 of y is 4, but n is 3"):
         runner(torch.zeros(3), torch.zeros(4))
 
 
@@ -533,7 +533,7 @@ def test_edges_are_given_for_all_sizes_or_none_and_not_beside_a_plan():
 
 def test_a_dimension_that_an_input_does_not_have_is_told_with_the_declaration():
     runner = ShapeBuckets(lambda x: x, {"x": [9]}, backend="eager")
-    with pytest.raises(InputError, match=r"dims: dimension 9 of 'x' .* shape \[2, 3\]; legal .* -2 to 1"):
+    with pytest.raises(InputError, match=r"the shape \[2, 3\], without the dimension 9 .*; legal .* -2 to 1"):
         runner(torch.zeros(2, 3))
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.tuning.shapes.cropping import crop, disputed_size, learn_rules
+from pyrometer.tuning.shapes.cropping import Cut, cut, disputed_size, learn_rules
 
 LAWS = {
     "as many": lambda n: n,
@@ -66,4 +66,4 @@ def test_what_follows_no_rule_is_told(runs, told):
 def test_outputs_that_are_short_enough_are_the_very_same():
     x = torch.zeros(2, 3)
     rules, _ = learn_rules("n", {3: [(2, 3)], 5: [(2, 5)]})
-    assert crop(x, [own[0] for own in rules], {"n": 3}) is x
+    assert cut(x, [Cut(own[0].leaf, own[0].dim, own[0].size(3)) for own in rules]) is x

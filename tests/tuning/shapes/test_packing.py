@@ -98,5 +98,5 @@ def test_what_is_too_long_is_refused_unless_it_may_be_split():
         pack_sequences([0], 8)
     with pytest.raises(InputError, match=r"number 1 is 3\.5; legal are whole numbers"):
         pack_sequences([3, 3.5], 8)
-    with pytest.raises(InputError, match="capacity: got 0; it must be at least 1"):
+    with pytest.raises(InputError, match="capacity: got 0; legal are whole numbers from 1 on"):
         pack_sequences([3], 0)

@@ -21,22 +21,16 @@ COSTS = {
 }
 
 
-def paid(counts, edges, cost, tail=None):
+def paid(counts, edges, cost):
     """What all observed sizes cost at these edges."""
-    total = 0.0
-    for size, count in counts.items():
-        edge = next((edge for edge in edges if edge >= size), None)
-        total += count * (tail(size) if edge is None else cost(edge))
-    return total
+    return sum(count * cost(next(edge for edge in edges if edge >= size)) for size, count in counts.items())
 
 
-def cheapest(counts, num_graphs, cost, align, tail=None):
+def cheapest(counts, num_graphs, cost, align):
     """By trying every set of aligned edges."""
     candidates = sorted({-(-size // align) * align for size in counts})
     sets = itertools.combinations(candidates, num_graphs)
-    return min(
-        paid(counts, edges, cost, tail) for edges in sets if tail is not None or edges[-1] == candidates[-1]
-    )
+    return min(paid(counts, edges, cost) for edges in sets if edges[-1] == candidates[-1])
 
 
 @given(
@@ -56,23 +50,6 @@ def test_no_set_of_edges_is_cheaper(counts, max_graphs, cost, align):
         assert len(point.edges) == point.num_graphs
         assert all(edge % align == 0 for edge in point.edges)
         assert point.edges[-1] >= max(counts)
-
-
-@given(
-    counts=st.dictionaries(st.integers(1, 60), st.integers(1, 20), min_size=1, max_size=7),
-    max_graphs=st.integers(1, 4),
-    slower=st.floats(1.0, 6.0),
-)
-def test_a_tail_is_left_to_the_dynamic_graph_exactly_where_that_is_cheaper(counts, max_graphs, slower):
-    def tail(size):
-        return slower * size
-
-    plan = plan_edges(counts, max_graphs, tail_cost=tail)
-    total = sum(counts.values())
-    for point in plan.pareto:
-        assert point.step_cost * total == pytest.approx(cheapest(counts, point.num_graphs, float, 1, tail))
-        beyond = sum(count for size, count in counts.items() if size > point.edges[-1])
-        assert point.tail_share == pytest.approx(beyond / total)
 
 
 def test_more_graphs_never_cost_more_per_step():

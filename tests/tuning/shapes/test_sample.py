@@ -57,13 +57,13 @@ def test_sizes_are_counted_per_call():
     axes = declare_axes(lambda x, y=None: x, {"x": {0: "rows", 1: "n"}, "y": {0: "n"}})
     counts = sizes_in(axes, [{"x": (2, 5)}, {"x": (2, 5), "y": (5,)}, {"x": (3, 5)}])
     assert counts == {(2, 5): 2, (3, 5): 1}
-    with pytest.raises(InputError, match="call 2: n is 5 and, as dimension 0 of y, 6"):
+    with pytest.raises(InputError, match="call 2: dimension 0 of y is 6, but n is 5"):
         sizes_in(axes, [{"x": (2, 5)}, {"x": (2, 5), "y": (6,)}])
     with pytest.raises(
         InputError, match="call 1: has the inputs y, none of which tells rows; give the shape of x"
     ):
         sizes_in(axes, [{"y": (5,)}])
-    with pytest.raises(InputError, match=r"call 1: x has the shape \[2\], without a dimension 1"):
+    with pytest.raises(InputError, match=r"call 1: x has the shape \[2\], without the dimension 1 "):
         sizes_in(axes, [{"x": (2,)}])
 
 

@@ -205,7 +205,7 @@ def test_a_function_that_is_not_what_its_source_says_is_left_alone(observed: Obs
     )
     for function in (namespace["made"], changed):
         with pytest.raises(CannotInstrumentError):
-            instrument(function, "forward", observed.observer)
+            instrument(function, kinds.FORWARD_BEGIN, observed.observer)
 
 
 def test_a_torch_without_its_private_points_is_observed_as_far_as_possible(tmp_path: Path) -> None:

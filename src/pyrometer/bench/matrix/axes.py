@@ -20,6 +20,8 @@ AXES = {
     "mode": "mode",
 }
 """What an axis is called, and the setting of `Workload.variant` that it varies; in the order of the cells."""
+SPELLED = {setting: axis for axis, setting in AXES.items()}
+"""Settings as they are shown; each names its axis, too."""
 
 
 class Axis(Record, frozen=True, kw_only=True):
@@ -53,8 +55,8 @@ def parse_axes(texts: Iterable[str]) -> Axes:
     Raises:
         InputError: an unknown axis or value, an axis without values or given twice, or more than 200 cells.
 
-    >>> [axis.values for axis in parse_axes(["batch=1,4,4", "dtype=bfloat16"]).axes]
-    [[1, 4], ['bfloat16']]
+    >>> [(axis.name, axis.values) for axis in parse_axes(["batch_size=1,4,4", "dtype=bfloat16"]).axes]
+    [('batch', [1, 4]), ('dtype', ['bfloat16'])]
     """
     found: dict[str, Axis] = {}
     for text in itertools.chain.from_iterable(text.split() for text in texts):
@@ -77,6 +79,7 @@ def parse_axes(texts: Iterable[str]) -> Axes:
 
 def _parse_axis(text: str) -> Axis:
     name, equals, listed = text.partition("=")
+    name = SPELLED.get(name, name)
     if name not in AXES:
         raise InputError(f"{text}: {name!r} is not an axis; legal are {', '.join(AXES)}, such as batch=1,8")
     values = [value for value in listed.split(",") if value]

@@ -35,10 +35,11 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     return seen.having(dataflow=build_report(graph))
 
 
-def request_in_script(file: Path) -> FollowRequest:
-    """What is asked of a script under observation, whose report is to be written to this file."""
+def request_in_script(file: Path, program: Path) -> FollowRequest:
+    """What is asked of a script under observation, whose report and set-up are to be written to these files."""
     module, name = IN_SCRIPTS
-    return FollowRequest(module=module, name=name, settings={"path": str(file)}, failure=f"{file}.failure")
+    settings = {"path": str(file), "program": str(program)}
+    return FollowRequest(module=module, name=name, settings=settings, failure=f"{file}.failure")
 
 
 def dataflow_of_script(file: Path) -> DataflowReport | None:

@@ -27,13 +27,13 @@ class CompileWatch:
         self._tell = tell
         self.blind = False
         try:
-            self._switch = instrument(inspect.unwrap(torch.compile), "compile", self)
+            self._switch = instrument(inspect.unwrap(torch.compile), 0, self)
         except CannotInstrumentError:
             self.blind = True
         else:
             self._switch(True)
 
-    def begin_compile(self, _model: Any) -> bool:
+    def begin(self, _kind: int, _model: Any) -> bool:
         """Something is to be compiled; false, because its end is of no interest."""
         self._tell()
         return False

@@ -1,4 +1,7 @@
-"""`with monitor.request("plan") as request:` watches a block of code, and takes what is known of it."""
+"""`with monitor.request("plan") as request:` watches a block of code, and takes what is known of it.
+
+What begins in one callback of an event loop and ends in another is watched by `begin` and `end`.
+"""
 
 from __future__ import annotations
 
@@ -36,24 +39,20 @@ class Request:
         """Whether shape, fields and trace id of this one are kept; known once it has begun."""
         return self._is_sample
 
-    def __enter__(self) -> Request:  # noqa: PYI034 - typing.Self needs Python 3.11
+    def begin(self) -> None:
+        """It begins."""
         if self._probe is not None:
             intake = self._probe.intake
             self._is_sample = not intake.started.up() & intake.mask
             if self._is_sample:
                 self._probe.before(num_own=0)
-            self._was_inside = INSIDE.get()
-            INSIDE.set(True)
         self._started = perf_counter_ns()
-        return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
+    def end(self, error: BaseException | None = None) -> None:
+        """It ends, or fails with an error; to be called once."""
         took = perf_counter_ns() - self._started
         if self._probe is None:
             return
-        INSIDE.set(self._was_inside)
         if error is not None:
             self._probe.fail(error, took, ())
             return
@@ -64,3 +63,15 @@ class Request:
             self._probe.slow(took, ())
         if self._is_sample:
             self._probe.tell_request(took, self.trace_id, self.fields, self.shape)
+
+    def __enter__(self) -> Request:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self.begin()
+        self._was_inside = INSIDE.get()
+        INSIDE.set(True)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        INSIDE.set(self._was_inside)
+        self.end(error)

@@ -47,7 +47,8 @@ def _was_run(each: LeverOutcome) -> bool:
 def _title(document: TuneDocument) -> str:
     """How many levers were tried, and how many were not, by why; of a recipe that was proved again, how long that took."""
     if not document.levers:
-        return f"Proved again in {format_seconds(document.elapsed_s)}"
+        done = "Applied" if document.applied is not None else "Proved again" if document.final else "Done"
+        return f"{done} in {format_seconds(document.elapsed_s)}"
     counts = Counter(each.outcome for each in document.levers)
     said = [f"{sum(map(_was_run, document.levers))} tried in {format_seconds(document.elapsed_s)}"]
     said += [f"{counts['untried']} not reached"] if counts["untried"] else []

@@ -28,6 +28,12 @@ def headline(document: TuneDocument) -> str:
         return f"interrupted before anything was proved{found}"
     if is_too_short(document):
         return "nothing could be tried: the budget was over before the first lever"
+    if document.applied is not None:
+        return (
+            "applied, but it computes other numbers"
+            if _is_wrong(document)
+            else "applied, with the same results"
+        )
     if document.final is None or not document.recipe.levers:
         return "nothing to change: no lever is proved to be faster"
     if (
@@ -37,6 +43,10 @@ def headline(document: TuneDocument) -> str:
             f"undecided: {ratio_words(document.final.ratio, document.final.ci_low, document.final.ci_high)}"
         )
     return sentence(document.final)
+
+
+def _is_wrong(document: TuneDocument) -> bool:
+    return document.numerics is not None and not document.numerics.passes
 
 
 def is_too_short(document: TuneDocument) -> bool:
@@ -56,14 +66,12 @@ def top_figures(document: TuneDocument) -> list[Fact]:
             f"{format_seconds(m.ci_low_s)}–{format_seconds(m.ci_high_s)} before the search",
         )
     ]
+    after = None if document.applied is None else document.applied.median_s
     if verdict is not None and document.recipe.levers:
-        figures.append(
-            Fact(
-                "Recipe",
-                format_seconds(before * verdict.ratio),
-                counted(len(document.recipe.levers), "lever"),
-            )
-        )
+        after = before * verdict.ratio
+    if after is not None:
+        levers = counted(len(document.recipe.levers), "lever")
+        figures.append(Fact("Recipe", format_seconds(after), levers))
         if numerics is not None and numerics.max_rel is not None:
             figures.append(Fact("Largest error", figure_of(numerics.max_rel), _numerics_note(numerics)))
     left = sum(each.outcome == "untried" for each in document.levers)
@@ -98,6 +106,8 @@ def apply_command(recipe: RecipeSummary, target: str) -> str:
 def step_change(document: TuneDocument) -> str:
     """The step before and after; empty where nothing was kept."""
     verdict = document.final
+    if document.applied is not None:
+        return f"{format_seconds(document.applied.median_s)} per step"
     if verdict is None or verdict.baseline_s is None or not document.recipe.levers:
         return f"{format_seconds(document.baseline.median_s)} per step"
     return f"{format_seconds(verdict.baseline_s)} → {format_seconds(verdict.baseline_s * verdict.ratio)} per step"
@@ -235,6 +245,8 @@ def error_line(document: TuneDocument) -> str:
 def proof_line(document: TuneDocument) -> str:
     """What the figure rests on."""
     verdict = document.final
+    if document.applied is not None:
+        return "times are not compared"
     if verdict is None:
         return f"{counted(len(tried(document)), 'lever')} tried, each in a process of its own"
     return f"{counted(verdict.num_processes or 0, 'pair')} of fresh processes, fresh inputs"

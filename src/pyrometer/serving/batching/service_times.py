@@ -34,22 +34,12 @@ class Pace(NamedTuple):
     Attributes:
         gathering_s: from when the batch could have started until it did; what came meanwhile is in it.
         rank: of its service time among those of equal size, from 0 to 1.
+        at_once: whether it waited for the batch before; after a rest caches are cold and threads sleep.
     """
 
     gathering_s: Seconds
     rank: float
-
-
-class Rest(NamedTuple):
-    """What a batch takes longer once the model has had nothing to do for a while: threads sleep by then, and caches are cold.
-
-    Attributes:
-        idle_s: for how long, at least.
-        extra_s: of some batches.
-    """
-
-    idle_s: Seconds
-    extra_s: Sequence[Seconds]
+    at_once: bool = False
 
 
 class ServiceTimes:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from types import FrameType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import uvicorn
 
 from pyrometer.quantity import Seconds
 from pyrometer.serving.http.app import Application
-from pyrometer.serving.http.limits import LimitedProtocol
+from pyrometer.serving.http.direct import DirectProtocol
 
+T = TypeVar("T")
 TICKS_PER_S = 10
 """How often uvicorn calls `on_tick`."""
 
@@ -32,7 +33,7 @@ class InferenceServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 cast("Any", app),
-                http=cast("Any", LimitedProtocol),
+                http=cast("Any", DirectProtocol),
                 ws="none",
                 lifespan="off",
                 log_level="error",
@@ -87,11 +88,11 @@ class InferenceServer(uvicorn.Server):
         if counter % TICKS_PER_S == 0:
             now_s = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
-                cast("LimitedProtocol", connection).close_if_late(now_s, self._slow_s)
+                cast("DirectProtocol", connection).close_if_late(now_s, self._slow_s)
         return await super().on_tick(counter)
 
 
-def run_loop(main: Callable[[], Awaitable[None]]) -> None:
+def run_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a server to its end; on uvloop where it is installed."""
     try:
         import uvloop
@@ -100,4 +101,4 @@ def run_loop(main: Callable[[], Awaitable[None]]) -> None:
     except ImportError:
         factory = None
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(cast("Any", main()))
+        return runner.run(main())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from array import array as numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +18,8 @@ from pyrometer.errors import InputError
 from pyrometer.serving.running.signature import VARYING, TensorSpec
 
 MOST_DIMS = 16
+MOST_IN_JSON = 4096
+"""Values of a request that a client writes as text."""
 Array = np.ndarray[Any, Any]
 Parameters = dict[str, Any]
 
@@ -65,7 +67,7 @@ class Decoded(NamedTuple):
 _decoder = msgspec.json.Decoder(InferRequest)
 
 
-def decode_request(body: bytes, json_length: int | None, specs: Sequence[TensorSpec]) -> Decoded:
+def decode_request(body: bytes | bytearray, json_length: int | None, specs: Sequence[TensorSpec]) -> Decoded:
     """Read a request.
 
     Args:
@@ -76,25 +78,34 @@ def decode_request(body: bytes, json_length: int | None, specs: Sequence[TensorS
     Raises:
         InputError: it says what is wrong, and what is legal.
     """
-    head = memoryview(body)[: len(body) if json_length is None else json_length]
+    whole = memoryview(body)
     try:
-        request = _decoder.decode(head)
+        request = _decoder.decode(whole[:json_length])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"request: no legal JSON of an inference request: {error}") from error
-    given = {one.name: one for one in request.inputs}
-    if len(given) != len(request.inputs) or given.keys() != {spec.name for spec in specs}:
-        names = ", ".join(one.name for one in request.inputs[:MOST_DIMS])
-        legal = ", ".join(spec.name for spec in specs)
-        raise InputError(f"inputs: got {names[:200] or 'none'}; the model takes each of {legal} once")
-    blobs = _blobs(request, memoryview(body)[len(head) :])
-    arrays = [_array(given[spec.name], blobs.get(spec.name), spec) for spec in specs]
-    rows = {len(array) for array in arrays}
-    if len(rows) > 1:
+    inputs = _in_order(request.inputs, specs)
+    blobs = _blobs(request, whole[len(whole) if json_length is None else json_length :])
+    arrays = [_array(one, blobs.get(spec.name), spec) for one, spec in zip(inputs, specs, strict=True)]
+    rows = len(arrays[0])
+    if len(arrays) > 1 and any(len(array) != rows for array in arrays):
         told = ", ".join(f"{spec.name} {len(array)}" for spec, array in zip(specs, arrays, strict=True))
         raise InputError(
             f"inputs: the first size is that of the batch and must be the same in all; got {told}"
         )
-    return Decoded(arrays, rows.pop(), request)
+    return Decoded(arrays, rows, request)
+
+
+def _in_order(given: list[RequestInput], specs: Sequence[TensorSpec]) -> list[RequestInput]:
+    """The inputs as the model has them; clients nearly always send them so."""
+    names, legal = [one.name for one in given], [spec.name for spec in specs]
+    if names == legal:
+        return given
+    if sorted(names) != sorted(legal):
+        told = ", ".join(names[:MOST_DIMS])
+        raise InputError(
+            f"inputs: got {told[:200] or 'none'}; the model takes each of {', '.join(legal)} once"
+        )
+    return [given[names.index(name)] for name in legal]
 
 
 def _blobs(request: InferRequest, tail: memoryview) -> dict[str, memoryview]:
@@ -205,8 +216,8 @@ def _converted(values: Array, spec: TensorSpec) -> Array:
         return values.astype(spec.carrier)
 
 
-class Answer(NamedTuple):
-    """An encoded answer; `json_length` is given where bytes follow the JSON."""
+class Encoded(NamedTuple):
+    """A body; `json_length` is given where bytes follow the JSON."""
 
     body: bytes
     json_length: int | None
@@ -218,6 +229,8 @@ def require_outputs(specs: Sequence[TensorSpec], request: InferRequest) -> None:
     Raises:
         InputError: it says which there are.
     """
+    if not request.outputs:
+        return
     known = [spec.name for spec in specs]
     unknown = next((one.name for one in request.outputs if one.name not in known), None)
     if unknown is not None:
@@ -226,30 +239,44 @@ def require_outputs(specs: Sequence[TensorSpec], request: InferRequest) -> None:
 
 def encode_answer(
     head: Mapping[str, Any],
-    outputs: Sequence[tuple[TensorSpec, Array]],
+    outputs: Iterable[tuple[TensorSpec, Array]],
     request: InferRequest,
-) -> Answer:
+) -> Encoded:
     """Write an answer with the outputs that were asked for, all by default."""
     asked = {one.name: one for one in request.outputs}
+    in_bytes = bool(request.parameters.get("binary_data_output", False))
     blobs: list[bytes] = []
     told: list[dict[str, Any]] = []
     for spec, array in outputs:
         if asked and spec.name not in asked:
             continue
-        one: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": list(array.shape)}
-        if _wants_bytes(asked.get(spec.name), request):
-            blobs.append(array.tobytes())
-            one["parameters"] = {"binary_data_size": len(blobs[-1])}
-        else:
-            one["data"] = _plain(array, spec)
-        told.append(one)
-    raw = msgspec.json.encode({**head, "outputs": told})
-    return Answer(b"".join([raw, *blobs]), len(raw)) if blobs else Answer(raw, None)
+        as_bytes = asked[spec.name].parameters.get("binary_data", in_bytes) if asked else in_bytes
+        told.append(_told(spec, array, blobs if as_bytes else None))
+    return _joined({**head, "outputs": told}, blobs)
 
 
-def _wants_bytes(asked: RequestedOutput | None, request: InferRequest) -> bool:
-    default = request.parameters.get("binary_data_output", False)
-    return bool(asked.parameters.get("binary_data", default) if asked is not None else default)
+def encode_request(inputs: Sequence[tuple[TensorSpec, Array]]) -> Encoded:
+    """Write a request as clients do: small ones in JSON, large ones as bytes."""
+    blobs: list[bytes] = []
+    is_small = sum(array.size for _, array in inputs) <= MOST_IN_JSON
+    told = [_told(spec, array, None if is_small else blobs) for spec, array in inputs]
+    return _joined({"inputs": told}, blobs)
+
+
+def _told(spec: TensorSpec, array: Array, blobs: list[bytes] | None) -> dict[str, Any]:
+    """A tensor in JSON, whose values go to the blobs where there are some."""
+    told: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": array.shape}
+    if blobs is None:
+        told["data"] = _plain(array, spec)
+    else:
+        blobs.append(array.tobytes())
+        told["parameters"] = {"binary_data_size": len(blobs[-1])}
+    return told
+
+
+def _joined(document: dict[str, Any], blobs: list[bytes]) -> Encoded:
+    raw = msgspec.json.encode(document)
+    return Encoded(b"".join([raw, *blobs]), len(raw)) if blobs else Encoded(raw, None)
 
 
 def _plain(array: Array, spec: TensorSpec) -> list[Any]:

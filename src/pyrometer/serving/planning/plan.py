@@ -8,38 +8,26 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
-from scipy.stats import t as student
 
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc
 from pyrometer.serving.batching.policy import BatchPolicy
-from pyrometer.serving.batching.service_times import Pace, Rest, ServicePoint
+from pyrometer.serving.batching.service_times import Pace, ServicePoint
 from pyrometer.serving.batching.waiting import Batch
-from pyrometer.serving.planning.arrivals import Arrival, Arrivals
+from pyrometer.serving.planning.arrivals import Arrival, Arrivals, recorded
+from pyrometer.serving.planning.interval import Interval, of_replays
 from pyrometer.serving.planning.replay import Replayed, ServiceDraws, Shaped, replay
 from pyrometer.serving.running.shaping import Shaping, padding_share, told, volume
 from pyrometer.serving.running.signature import TensorSpec
 
 REPLAYS = 40
-COVERAGE = 0.95
-"""Of the intervals: that another course of the same kind lies within."""
 LEAST_REPLAYS = 8
 REQUESTS = 40_000
 """That are replayed per policy by default: 20 µs each."""
+SHOWN = 100
+"""Samples of a service time in the document."""
 MOST_BUSY = 0.98
 """Beyond this share the queue only grows."""
-
-
-class Interval(Record, frozen=True, kw_only=True):
-    """A figure with what another course of the same kind may give."""
-
-    value: float
-    low: float
-    high: float
-
-    def holds(self, measured: float) -> bool:
-        """Whether a measured figure is one of those that were to be expected."""
-        return self.low <= measured <= self.high
 
 
 class PolicyPlan(Record, frozen=True, kw_only=True):
@@ -58,14 +46,23 @@ class PolicyPlan(Record, frozen=True, kw_only=True):
     keeps_up: Annotated[bool, doc("whether all requests are answered, and the queue does not grow for ever")]
 
 
+class Trial(Record, frozen=True, kw_only=True):
+    """Requests that the server got from a client here, before it is deployed."""
+
+    num_requests: int
+    span_s: Seconds
+    p50_s: Annotated[Interval, doc("in queue and model")]
+    p99_s: Interval
+
+
 class Plan(Record, frozen=True, kw_only=True):
     """What `pyrometer serve --plan` found."""
 
     arrivals: Annotated[str, doc("where the requests come from")]
     num_requests: Annotated[int, doc("of one course")]
     rate: Annotated[float, doc("requests per second")]
-    handoff_s: Annotated[Seconds, doc("that passing a batch to the thread of the model takes, and back")]
-    service: Annotated[list[ServicePoint], doc("measured service times")]
+    trial: Annotated[Trial, doc("the requests that were measured")]
+    service: Annotated[list[ServicePoint], doc("service times in the server")]
     policies: Annotated[list[PolicyPlan], doc("the one of the settings first")]
     recommended: Annotated[str, doc("name of a policy")]
     sentence: str
@@ -79,37 +76,55 @@ class Model(NamedTuple):
         inputs: of requests.
         shaping: buckets, where there are some.
         row_edges: numbers of rows that it is called with.
-        handoff_s: that passing a batch to its thread takes, and back, beside the service time.
-        course: how batches followed each other in a server; empty where their times are independent.
-        rests: what a rested model takes longer; empty where the service times have it in them.
+        paces: how batches followed each other in a server; empty where their times are independent.
     """
 
     points: Sequence[ServicePoint]
     inputs: Sequence[TensorSpec]
     shaping: Shaping | None
     row_edges: Sequence[int]
-    handoff_s: Seconds
-    course: Sequence[Pace] = ()
-    rests: Sequence[Rest] = ()
+    paces: Sequence[Pace] = ()
+
+
+class Tried(NamedTuple):
+    """The requests that a server got from itself, and what it took for them."""
+
+    arrivals: Sequence[Arrival]
+    trial: Trial
 
 
 def plan(
-    model: Model, arrivals: Arrivals, own: BatchPolicy, *, seed: int = 0, requests: int = REQUESTS
+    model: Model,
+    arrivals: Arrivals,
+    own: BatchPolicy,
+    tried: Tried,
+    *,
+    seed: int = 0,
+    requests: int = REQUESTS,
 ) -> Plan:
-    """Replay requests through the policy of the settings and some others, about so many each."""
+    """Replay requests through the policy of the settings and some others, about so many each.
+
+    What the server took for some of them is known. Replays of these say what replays are off by, which is taken out of all others, too.
+    """
     course = arrivals.draw(np.random.default_rng(seed), 0)
-    replays = min(REPLAYS, max(LEAST_REPLAYS, requests // max(len(course), 1)))
+
+    def evaluated(some: Arrivals, num: int, name: str, policy: BatchPolicy, shapes: str) -> PolicyPlan:
+        replays = min(REPLAYS, max(LEAST_REPLAYS, requests // max(num, 1)))
+        return evaluate(model, some, policy, name=name, shapes=shapes, seed=seed, replays=replays)
+
+    candidates = _candidates(own, model.shaping)
+    again = evaluated(recorded(tried.arrivals), len(tried.arrivals), *candidates[0])
     found = [
-        evaluate(model, arrivals, policy, name=name, shapes=shapes, seed=seed, replays=replays)
-        for name, policy, shapes in _candidates(own, model.shaping)
+        _corrected(evaluated(arrivals, len(course), *one), tried.trial, again, is_tried=one is candidates[0])
+        for one in candidates
     ]
     best = _best(found)
     return Plan(
         arrivals=arrivals.text,
         num_requests=len(course),
         rate=len(course) / max(course[-1].at_s - course[0].at_s, 1e-9) if course else 0.0,
-        handoff_s=model.handoff_s,
-        service=list(model.points),
+        trial=tried.trial,
+        service=[msgspec.structs.replace(one, samples_s=_few(one.samples_s)) for one in model.points],
         policies=found,
         recommended=best.name,
         sentence=_sentence(best, found[0]),
@@ -129,11 +144,8 @@ def evaluate(
     """What one policy would do."""
     random = np.random.default_rng(seed)
     shaped = _shaped(model, shapes)
-    draws = ServiceDraws(model.points, model.row_edges, model.course, model.rests)
-    runs = [
-        replay(arrivals.draw(random, number), policy, shaped, draws, random, handoff_s=model.handoff_s)
-        for number in range(replays)
-    ]
+    draws = ServiceDraws(model.points, model.row_edges, model.paces)
+    runs = [replay(arrivals.draw(random, number), policy, shaped, draws, random) for number in range(replays)]
     busy = float(np.median([run.busy_s / max(run.span_s, 1e-9) for run in runs]))
     refused = sum(run.num_refused for run in runs)
     asked = refused + sum(len(run.latencies_s) for run in runs)
@@ -142,14 +154,32 @@ def evaluate(
         name=name,
         policy=policy,
         shapes=shapes,
-        p50_s=_interval([_quantile(run, 0.5) for run in runs]),
-        p99_s=_interval([_quantile(run, 0.99) for run in runs]),
-        throughput=_interval([len(run.latencies_s) / max(run.span_s, 1e-9) for run in runs]),
+        p50_s=of_replays([_quantile(run, 0.5) for run in runs]),
+        p99_s=of_replays([_quantile(run, 0.99) for run in runs]),
+        throughput=of_replays([len(run.latencies_s) / max(run.span_s, 1e-9) for run in runs]),
         mean_rows=rows / max(sum(run.num_batches for run in runs), 1),
         padding_share=padding_share(sum(run.real for run in runs), sum(run.padded for run in runs)),
         busy_share=busy,
         refused_share=refused / max(asked, 1),
         keeps_up=not refused and busy < MOST_BUSY,
+    )
+
+
+def _corrected(found: PolicyPlan, trial: Trial, again: PolicyPlan, *, is_tried: bool) -> PolicyPlan:
+    """Without what replays are off by, and as wide as stretches of the trial differ; what was not tried is as uncertain as its replays, too."""
+
+    def corrected(replayed: Interval, known: Interval, of_trial: Interval) -> Interval:
+        value = replayed.value * known.value / of_trial.value
+        below, above = (
+            math.hypot(math.log(known.value / end), 0.0 if is_tried else math.log(replayed.value / other))
+            for end, other in ((known.low, replayed.low), (known.high, replayed.high))
+        )
+        return Interval(value=value, low=value * math.exp(-below), high=value * math.exp(above))
+
+    return msgspec.structs.replace(
+        found,
+        p50_s=corrected(found.p50_s, trial.p50_s, again.p50_s),
+        p99_s=corrected(found.p99_s, trial.p99_s, again.p99_s),
     )
 
 
@@ -177,13 +207,9 @@ def _shaped(model: Model, shapes: str) -> Shaped:
     if shaping is None:
         return Shaped(lambda _: "", lambda _: ("", 1.0), lambda _: 1.0)
     names = [spec.name for spec in model.inputs]
-    largest = shaping.edges()[0]
 
     def sizes(one: Arrival) -> tuple[int, ...]:
-        if not one.shapes:
-            return largest
-        found = shaping.sizes_of(names, one.shapes)
-        return tuple(min(size, most) for size, most in zip(found, largest, strict=True))
+        return shaping.sizes_within(names, one.shapes)
 
     def longest(batch: Batch) -> tuple[str, float]:
         most = tuple(map(max, zip(*(sizes(one.payload) for one in batch.requests), strict=True)))
@@ -201,21 +227,15 @@ def _shaped(model: Model, shapes: str) -> Shaped:
     return Shaped(lambda one: told(shaping.bucket(sizes(one))), own, real)
 
 
+def _few(samples_s: list[Seconds]) -> list[Seconds]:
+    """At most so many as are worth showing, from the least to the most."""
+    taken = sorted(samples_s)
+    places = np.linspace(0, len(taken) - 1, min(len(taken), SHOWN))
+    return [taken[round(place)] for place in places]
+
+
 def _quantile(run: Replayed, share: float) -> float:
     return float(np.quantile(run.latencies_s, share)) if len(run.latencies_s) else float("nan")
-
-
-def _interval(values: list[float]) -> Interval:
-    """What one more course gives, from so few: by the spread of their logarithms, and at least from the least to the most that was seen."""
-    seen = np.array([value for value in values if value > 0])
-    low, high = min(values), max(values)
-    if len(seen) == len(values) > 1:
-        logs = np.log(seen)
-        reach = (
-            student.isf((1 - COVERAGE) / 2, len(logs) - 1) * logs.std(ddof=1) * math.sqrt(1 + 1 / len(logs))
-        )
-        low, high = min(low, math.exp(logs.mean() - reach)), max(high, math.exp(logs.mean() + reach))
-    return Interval(value=float(np.median(values)), low=float(low), high=float(high))
 
 
 def _best(found: Sequence[PolicyPlan]) -> PolicyPlan:

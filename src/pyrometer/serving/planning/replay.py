@@ -15,12 +15,11 @@ import numpy as np
 from pyrometer.quantity import Seconds
 from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.queue import BatchQueue
-from pyrometer.serving.batching.service_times import Pace, Rest, ServicePoint, ServiceTimes
+from pyrometer.serving.batching.service_times import Pace, ServicePoint, ServiceTimes
 from pyrometer.serving.batching.waiting import Batch, Waiting
-from pyrometer.serving.planning.arrivals import BLOCK, Arrival, Generator
+from pyrometer.serving.planning.arrivals import Arrival, Generator
+from pyrometer.serving.planning.course import Course
 
-MOST_BLOCKS = 24
-"""That a course is cut into: the fewer there are, the more one slow moment of a minute counts in the interval."""
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -57,36 +56,33 @@ class ServiceDraws:
     Args:
         points: what was measured.
         row_edges: numbers of rows that the model is called with.
-        course: how batches followed each other; blocks of it stay together, since a machine that is busy is so for a while.
-        rests: what a rested model takes longer, by how long it rested.
+        paces: how batches followed each other; without, their times are independent.
     """
 
     def __init__(
         self,
         points: Sequence[ServicePoint],
         row_edges: Sequence[int] = (),
-        course: Sequence[Pace] = (),
-        rests: Sequence[Rest] = (),
+        paces: Sequence[Pace] = (),
     ) -> None:
-        self._rests = sorted(rests)
         self._samples: dict[str, list[tuple[int, Floats]]] = {}
         for point in sorted(points, key=lambda point: (point.bucket, point.rows)):
             taken = np.sort(np.array(point.samples_s, np.float64))
             self._samples.setdefault(point.bucket, []).append((point.rows, taken))
         self._row_edges = row_edges
-        self._course = course
-        self._block = max(BLOCK, len(course) // MOST_BLOCKS)
-        self._at = 0
+        self._paces = Course(paces, [one.at_once for one in paces]) if paces else None
         self.times = ServiceTimes.of(points)
 
-    def next_pace(self, random: Generator) -> Pace:
+    def renew(self, random: Generator) -> None:
+        """Begin another course."""
+        if self._paces is not None:
+            self._paces.renew(random)
+
+    def next_pace(self, random: Generator, *, at_once: bool) -> Pace:
         """That of the next batch."""
-        if not self._course:
+        if self._paces is None:
             return Pace(0.0, random.random())
-        if self._at % self._block == 0:
-            self._at = int(random.integers(len(self._course))) // self._block * self._block
-        self._at += 1
-        return self._course[(self._at - 1) % len(self._course)]
+        return self._paces.next(random, at_once=at_once)
 
     def service_s(self, bucket: str, rows: int, share: float) -> Seconds:
         """What a batch takes that is slower than this share of those of its size."""
@@ -99,11 +95,6 @@ class ServiceDraws:
         low, low_s = curve[place - 1]
         weight = (rows - low) / (high - low)
         return (1 - weight) * _at(low_s, share) + weight * _at(high_s, share)
-
-    def rested_s(self, idle_s: Seconds, random: Generator) -> Seconds:
-        """What a batch takes longer after the model had nothing to do."""
-        place = bisect.bisect_right(self._rests, idle_s, key=lambda rest: rest.idle_s)
-        return float(random.choice(self._rests[place - 1].extra_s)) if place else 0.0
 
     def padded_rows(self, rows: int) -> int:
         """How many rows the model is called with."""
@@ -120,11 +111,10 @@ def replay(
     shaped: Shaped,
     draws: ServiceDraws,
     random: Generator,
-    *,
-    handoff_s: Seconds = 0.0,
 ) -> Replayed:
     """Let requests arrive, and see how long each waits for its answer."""
-    queue = BatchQueue(policy, lambda bucket, rows: draws.times.expected(bucket, rows) + handoff_s)
+    draws.renew(random)
+    queue = BatchQueue(policy, draws.times.expected)
     latencies: list[Seconds] = []
     refused = batches = rows = at = 0
     real = padded = busy_s = now_s = free_s = 0.0
@@ -143,7 +133,7 @@ def replay(
         if (
             pace is None and queue.rows
         ):  # the loop gets to it a little later, and what comes until then is in it
-            pace = draws.next_pace(random)
+            pace = draws.next_pace(random, at_once=now_s == ended_s)
             free_s = now_s + pace.gathering_s
             continue
         batch = queue.take(now_s)
@@ -151,8 +141,7 @@ def replay(
             now_s = min(next_s, queue.next_s(now_s))
             continue
         bucket, volume = shaped.computed(batch)
-        took_s = draws.service_s(bucket, batch.rows, pace.rank) + handoff_s
-        took_s += draws.rested_s(now_s - ended_s, random)
+        took_s = draws.service_s(bucket, batch.rows, pace.rank)
         pace = None
         free_s = ended_s = now_s + took_s
         busy_s += took_s

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from pyrometer.quantity import Seconds
 from pyrometer.serving.batching.policy import USUAL, BatchPolicy
@@ -44,6 +44,12 @@ class RequestError(Exception):
         super().__init__(text)
         self.status = status
         self.retry_after_s = retry_after_s
+
+
+Outcome: TypeAlias = Served | RequestError
+"""What becomes of a request that was accepted."""
+OnOutcome: TypeAlias = Callable[[Outcome], None]
+"""Is told once, in the loop; may not raise, for the rest of a batch comes after it."""
 
 
 class Ended(NamedTuple):
@@ -126,11 +132,19 @@ class Batcher:
         self,
         rows: Rows,
         bucket: Bucket,
+        on_outcome: OnOutcome,
         *,
         timeout_s: Seconds = math.inf,
         priority: int = USUAL,
     ) -> Waiting:
-        """Let a request wait; its payload holds the future of its answer.
+        """Let a request wait.
+
+        Args:
+            rows: of the request.
+            bucket: what may share its batch.
+            on_outcome: is told what becomes of it, unless it is cancelled.
+            timeout_s: after which its answer is worth nothing.
+            priority: 1 is the most urgent.
 
         Raises:
             RequestError: it is refused.
@@ -145,7 +159,7 @@ class Batcher:
             now_s,
             deadline_s=now_s + timeout_s,
             priority=priority,
-            payload=(rows, self._loop.create_future()),
+            payload=(rows, on_outcome),
         )
         refusal = self._queue.offer(waiting, now_s)
         if refusal is not None:
@@ -157,12 +171,13 @@ class Batcher:
             self._arm(waiting.deadline_s)
         return waiting
 
-    def cancel(self, waiting: Waiting) -> None:
-        """The client has gone: its request costs nothing if it is not running yet."""
-        if self._queue.cancel(waiting):
-            self._observer.refused("cancelled")
-            waiting.payload[1].cancel()
-            self._settle()
+    def cancel(self, waiting: Waiting) -> bool:
+        """The client has gone: its request costs nothing; False where it is running already, and has its outcome yet to come."""
+        if not self._queue.cancel(waiting):
+            return False
+        self._observer.refused("cancelled")
+        self._settle()
+        return True
 
     async def drain(self) -> None:
         """Accept nothing more, and return when every accepted request has its answer."""
@@ -210,7 +225,7 @@ class Batcher:
         now_s = monotonic()
         for one in self._queue.expire(now_s):
             self._observer.refused("expired")
-            _fail(one, RequestError(504, "the deadline of the request passed before the model was free"))
+            one.payload[1](RequestError(504, "the deadline of the request passed before the model was free"))
         if self._running is None:
             batch = self._queue.take(now_s, is_draining=self.is_draining)
             if batch is not None:
@@ -266,9 +281,7 @@ class Batcher:
             Served([], done.failure or "the model gave nothing", program.version, []) for _ in batch.requests
         ]
         for one, answer in zip(batch.requests, answers, strict=True):
-            future = one.payload[1]
-            if not future.done():
-                future.set_result(answer)
+            one.payload[1](answer)
         assert isinstance(batch.bucket, Bucket)
         self._times.note(told(batch.bucket.sizes), program.padded_rows(batch.rows), done.took_s)
         ended = Ended(batch, program, done.took_s, started_s, ended_s, answers)
@@ -306,7 +319,7 @@ class Batcher:
         failure = f"the model did not answer within {self._limit_s:g} s"
         answers = [Served([], failure, program.version, []) for _ in batch.requests]
         for one in batch.requests:
-            _fail(one, RequestError(504, failure))
+            one.payload[1](RequestError(504, failure))
         now_s = monotonic()
         ended = Ended(batch, program, self._limit_s, now_s - self._limit_s, now_s, answers)
         self._observer.batch_ended(ended, self._queue.rows)
@@ -317,12 +330,7 @@ class Batcher:
 
     def _give_up(self) -> None:
         """Nobody would answer those that wait."""
+        error = RequestError(503, "the model hangs; send the request to another replica", 1.0)
         while (batch := self._queue.take(monotonic(), is_draining=True)) is not None:
             for one in batch.requests:
-                _fail(one, RequestError(503, "the model hangs; send the request to another replica", 1.0))
-
-
-def _fail(one: Waiting, error: RequestError) -> None:
-    future = one.payload[1]
-    if not future.done():
-        future.set_exception(error)
+                one.payload[1](error)

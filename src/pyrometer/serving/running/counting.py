@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyrometer.histogram import Histogram
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Seconds
-from pyrometer.serving.batching.service_times import Pace, ServicePoint
+from pyrometer.serving.batching.service_times import Pace, ServicePoint, ServiceTimes
 from pyrometer.serving.running.batcher import Bucket, Ended
 from pyrometer.serving.running.shadow import Compared
 from pyrometer.serving.running.shaping import padding_share, told, volume
@@ -43,6 +43,7 @@ class _Ran(NamedTuple):
     size: tuple[str, int]
     gathering_s: Seconds
     took_s: Seconds
+    at_once: bool
 
 
 class Counting:
@@ -100,8 +101,9 @@ class Counting:
         rows = ended.program.padded_rows(batch.rows)
         if not failed:
             took_s = ended.ended_s - ended.started_s
+            at_once = batch.requests[0].arrived_s <= self._free_s
             size = (told(bucket.sizes), rows)
-            self._course.append(_Ran(ended.ended_s, size, self._gathering_s(ended), took_s))
+            self._course.append(_Ran(ended.ended_s, size, self._gathering_s(ended), took_s, at_once))
         self._free_s = ended.ended_s
         real = (
             sum(one.rows * volume(one.payload[0].sizes) for one in batch.requests)
@@ -129,27 +131,42 @@ class Counting:
             return 0.0
         return max(ended.started_s - max(self._free_s, ended.batch.requests[0].arrived_s), 0.0)
 
-    def service(self, measured: Sequence[ServicePoint]) -> tuple[list[ServicePoint], list[Pace]]:
-        """What batches took of late in thread and loop; where few ran, what was measured before.
+    def service(
+        self, measured: Sequence[ServicePoint], since_s: Seconds = 0.0
+    ) -> tuple[list[ServicePoint], list[Pace]]:
+        """What batches took of late in thread and loop.
+
+        Args:
+            measured: what the model alone took; sizes of which few ran take this and what others took longer.
+            since_s: what ended before is left out.
 
         Returns:
             Service times, and their course: a busy moment of the machine falls on many.
         """
-        since_s = self.recent[0].at_s if self.recent else 0.0  # no longer than requests are kept
+        if self.recent:
+            since_s = max(since_s, self.recent[0].at_s)  # no longer than requests are kept
         course = [one for one in list(self._course) if one.ended_s >= since_s]
+        alone = ServiceTimes.of(measured)
         taken: dict[tuple[str, int], list[Seconds]] = {}
         for one in course:
             taken.setdefault(one.size, []).append(one.took_s)
-        enough = {size: sorted(samples) for size, samples in taken.items() if len(samples) >= LEAST_SAMPLES}
-        found = {(point.bucket, point.rows): point for point in measured}
-        for (bucket, rows), samples in enough.items():
-            found[bucket, rows] = ServicePoint(bucket=bucket, rows=rows, samples_s=samples)
-        paces = [
-            Pace(one.gathering_s, bisect.bisect_left(enough[one.size], one.took_s) / len(enough[one.size]))
-            for one in course
-            if one.size in enough
-        ]
-        return list(found.values()), paces
+        longer_s = sorted(one.took_s - alone.expected(*one.size) for one in course) or [0.0]
+        found = {size: sorted(samples) for size, samples in taken.items() if len(samples) >= LEAST_SAMPLES}
+        paces = []
+        for one in course:
+            ranked, value = found.get(one.size), one.took_s
+            if ranked is None:
+                ranked, value = longer_s, one.took_s - alone.expected(*one.size)
+            paces.append(Pace(one.gathering_s, bisect.bisect_left(ranked, value) / len(ranked), one.at_once))
+        for point in measured:
+            least_s = min(point.samples_s)
+            found.setdefault(
+                (point.bucket, point.rows), [max(point.median_s + extra_s, least_s) for extra_s in longer_s]
+            )
+        return [
+            ServicePoint(bucket=bucket, rows=rows, samples_s=samples)
+            for (bucket, rows), samples in found.items()
+        ], paces
 
     def refused(self, kind: str) -> None:
         """A request was refused, expired or cancelled."""

@@ -67,6 +67,11 @@ class Shaping:
                     )
         return tuple(found[axis] for axis in self.axes.names)
 
+    def sizes_within(self, names: Sequence[str], shapes: Sequence[Sequence[int]]) -> Sizes:
+        """The varying sizes of a request, at most those of the largest bucket, which also stand for what is not known."""
+        largest = tuple(self.axes.edges[name][-1] for name in self.axes.names)
+        return tuple(map(min, self.sizes_of(names, shapes), largest)) if shapes else largest
+
     def shapes_of(self, names: Sequence[str], sizes: Sizes, rows: int) -> tuple[tuple[int, ...], ...]:
         """Shapes of inputs that have these sizes; what does not vary is left at 1."""
         given = dict(zip(self.axes.names, sizes, strict=True))

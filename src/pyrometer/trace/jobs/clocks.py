@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import polars as pl
 
 from pyrometer.trace.jobs.job import ClockOffset
 from pyrometer.trace.jobs.semantics import ENDS_TOGETHER
-from pyrometer.trace.jobs.summary import RankSummary
 from pyrometer.trace.rows import IntArray
 
 MIN_FOR_DRIFT = 30
@@ -20,7 +19,7 @@ SAME_CLOCK_NS = 1_000_000
 """Ranks of one host read one clock: a smaller offset is that of leaving the collective, and is not corrected."""
 
 
-def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[ClockOffset]:
+def estimate_clocks(calls: pl.DataFrame, hosts: Mapping[int, str | None]) -> list[ClockOffset]:
     """Estimate the offset of every rank's clock to that of the lowest rank.
 
     The offset is the median, over matched collectives that no rank can leave before the last has come, of a rank's end
@@ -29,16 +28,15 @@ def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> li
 
     Args:
         calls: `match_calls(...).calls`, in unix time.
-        summaries: of the same ranks.
+        hosts: of all ranks, where the traces tell them.
     """
     ends = _ends(calls)
-    ranks = sorted(summary.rank for summary in summaries)
+    ranks = sorted(hosts)
     deviations = ends.group_by("key", "rank").agg(_middle("deviation").alias("offset"), pl.len().alias("n"))
     offset = _connect(deviations)
     reference = offset.get(ranks[0], 0) if ranks else 0
     offset = {rank: value - reference for rank, value in offset.items()}
     rests = _residuals(ends, offset)
-    rank_summaries = {summary.rank: summary for summary in summaries}
     counts = dict(ends.group_by("rank").len().iter_rows())
     estimate = []
     for rank in ranks:
@@ -46,9 +44,7 @@ def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> li
         rest = rests.get(rank, np.empty((0, 2), np.int64))
         drift = _drift(rest)
         residual = int(np.median(np.abs(rest[:, 1]))) if len(rest) else None
-        applied = (
-            own if _is_other_clock(rank_summaries[rank], rank_summaries[ranks[0]], own, residual or 0) else 0
-        )
+        applied = own if _is_other_clock(hosts[rank], hosts[ranks[0]], own, residual or 0) else 0
         estimate.append(
             ClockOffset(
                 rank=rank,
@@ -119,8 +115,9 @@ def _residuals(ends: pl.DataFrame, offset: dict[int, int]) -> dict[int, IntArray
         "match", "rank", end=pl.col("end_ns") - pl.col("offset")
     )
     rest = held.with_columns(rest=pl.col("end") - _middle("end").over("match")).sort("rank", "end")
-    parts = rest.partition_by("rank", as_dict=True)
-    return {int(rank): part.select("end", "rest").to_numpy() for (rank,), part in parts.items()}
+    ranks, firsts = np.unique(rest["rank"].to_numpy(), return_index=True)
+    parts = np.split(rest.select("end", "rest").to_numpy(), firsts[1:])
+    return dict(zip(ranks.tolist(), parts, strict=True)) if rest.height else {}
 
 
 def _drift(rest: IntArray) -> float | None:
@@ -134,6 +131,6 @@ def _drift(rest: IntArray) -> float | None:
     return float((np.median(late[:, 1]) - np.median(early[:, 1])) / apart * 1e6)
 
 
-def _is_other_clock(summary: RankSummary, reference: RankSummary, offset: int, residual: int) -> bool:
-    same_host = summary.host is not None and summary.host == reference.host
+def _is_other_clock(host: str | None, reference: str | None, offset: int, residual: int) -> bool:
+    same_host = host is not None and host == reference
     return not same_host or (abs(offset) > SAME_CLOCK_NS and abs(offset) > 10 * residual)

@@ -69,7 +69,8 @@ def map_lags(equals: pl.DataFrame, first: Sequence[int]) -> LagMap | None:
     shown = sorted([*chosen, *others[:: -(-len(others) // room) or 1]])
     in_order = per.group_by("step").agg(pl.col("begins").min()).sort("begins")["step"].to_list()
     steps = in_order[-MOST_COLUMNS:]
-    held = {(rank, step): lag for rank, step, lag in per.select("rank", "step", "lag_ns").iter_rows()}
+    drawn = per.filter(pl.col("rank").is_in(shown)).select("rank", "step", "lag_ns")
+    held = {(rank, step): lag for rank, step, lag in drawn.iter_rows()}
     return LagMap(
         ranks=shown, steps=steps, lag_ns=[[held.get((rank, step)) for step in steps] for rank in shown]
     )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pyrometer.text import listed
 from pyrometer.trace.jobs.job import Mismatch
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT, SAME_SIZE, ranks_of
-from pyrometer.trace.jobs.summary import RankSummary
+from pyrometer.trace.jobs.summary import NULL, RankSummary
+from pyrometer.trace.rows import IntArray
 
 MAX_LISTED = 50
 """Mismatches that are listed; all are counted."""
+
+JOINED = 64
+"""Ranks whose calls are made one table as they come."""
 
 
 class Group(NamedTuple):
@@ -47,13 +53,13 @@ CALLS = {
     "end_ns": pl.Int64,
     "dur_ns": pl.Int64,
     "exposed_ns": pl.Int64,
-    "step": pl.String,
-    "name": pl.String,
-    "dtype": pl.String,
+    "step": pl.Categorical,
+    "name": pl.Categorical,
+    "dtype": pl.Categorical,
 }
 
 
-def match_calls(summaries: Sequence[RankSummary]) -> Matched:
+def match_calls(summaries: Iterable[RankSummary]) -> Matched:
     """Match the collectives of all ranks; times become unix time as each rank's file tells it.
 
     Where the traces number the collectives of a group (`Seq`), the number decides. Elsewhere the order within step,
@@ -61,9 +67,7 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     same size. Sends match receives by their order between the two ranks.
     """
     groups: dict[Group, int] = {}
-    frames = [pl.DataFrame(schema=CALLS), *(_frame(summary, groups) for summary in summaries)]
-    calls = pl.concat(frames, rechunk=True)
-    frames.clear()
+    calls = _all_calls(summaries, groups)
     if not calls.height:
         nothing = calls.with_columns(match=pl.lit(0), num_ranks=pl.lit(0), way=pl.lit(""))
         return Matched(nothing, [], [], {}, 0)
@@ -79,13 +83,29 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     }
     matched, below = [], 0
     for way, (which, match) in ways.items():
-        part = match(calls.filter(which))
-        matched.append(part.select(*CALLS, pl.col("match").cast(pl.Int64) + below, pl.lit(way).alias("way")))
+        is_all = bool(calls.select(which.all()).item())
+        part = match(calls if is_all else calls.filter(which))  # of a large job, one copy is much
+        matched.append(
+            part.select(
+                *CALLS, pl.col("match").cast(pl.Int64) + below, pl.lit(way, pl.Categorical).alias("way")
+            )
+        )
         below += part["match"].n_unique() + 1
-    del calls, part  # of a large job, all calls are much
+    del calls, part
     whole = pl.concat(matched).with_columns(num_ranks=pl.len().over("match").cast(pl.Int64))
     mismatches, counts, outside = _mismatches(whole, list(groups))
     return Matched(whole, list(groups), mismatches, counts, outside)
+
+
+def _all_calls(summaries: Iterable[RankSummary], groups: dict[Group, int]) -> pl.DataFrame:
+    """The calls of all ranks; tables of one rank each take more room than what is in them, so that many are joined early."""
+    joined, single = [pl.DataFrame(schema=CALLS)], []
+    for summary in summaries:
+        single.append(_frame(summary, groups))
+        if len(single) == JOINED:
+            joined.append(pl.concat(single, rechunk=True))
+            single.clear()
+    return pl.concat([*joined, *single], rechunk=True)
 
 
 def _frame(summary: RankSummary, groups: dict[Group, int]) -> pl.DataFrame:
@@ -93,52 +113,67 @@ def _frame(summary: RankSummary, groups: dict[Group, int]) -> pl.DataFrame:
     calls = summary.calls.frame()
     if not calls.height:
         return pl.DataFrame(schema=CALLS)
-    labels = [
-        (i, x.name, groups.setdefault(Group(x.group, x.group_ranks, x.group_size), len(groups)), x.dtype)
-        for i, x in enumerate(summary.labels)
+    keys = [
+        groups.setdefault(Group(x.group, x.group_ranks, x.group_size), len(groups)) for x in summary.labels
     ]
-    names = pl.DataFrame(
-        labels,
-        schema={"label": pl.Int64, "name": pl.String, "key": pl.Int64, "dtype": pl.String},
-        orient="row",
-    )
-    steps = pl.DataFrame(
-        {"step": range(len(summary.steps)), "step_name": [step.name for step in summary.steps]},
-        schema={"step": pl.Int64, "step_name": pl.String},
-    )
-    whole = calls.with_row_index("call").join(names, on="label", how="left", maintain_order="left")
-    whole = whole.join(steps, on="step", how="left", maintain_order="left").with_columns(
+    label, step = calls["label"].cast(pl.UInt32), calls["step"].cast(pl.UInt32)
+    whole = calls.with_row_index("call").with_columns(
         rank=pl.lit(summary.rank, pl.Int64),
-        step=pl.col("step_name"),
+        key=pl.Series(keys, dtype=pl.Int64).gather(label),
+        name=pl.Series([x.name for x in summary.labels], dtype=pl.String).gather(label),
+        dtype=pl.Series([x.dtype for x in summary.labels], dtype=pl.String).gather(label),
+        step=pl.Series([x.name for x in summary.steps], dtype=pl.String).gather(step),
         end_ns=pl.col("start_ns") + pl.col("dur_ns") + summary.base_ns,
         start_ns=pl.col("start_ns") + summary.base_ns,
     )
     return whole.select(pl.col(name).cast(dtype) for name, dtype in CALLS.items())
 
 
-def _turn(*within: str) -> pl.Expr:
+def _in_classes(calls: pl.DataFrame, names: Sequence[str]) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """An order in which calls that agree in these columns stand together, each class in its own order; and where classes begin.
+
+    Not by `over`, which holds a list for each class: of numbered collectives every call is one.
+    """
+    columns = [calls[name].to_physical().cast(pl.Int64).fill_null(NULL).to_numpy() for name in names]
+    order = np.lexsort(columns)
+    begins = np.ones(len(order), bool)
+    begins[1:] = False
+    for column in columns:
+        ordered = column[order]
+        begins[1:] |= ordered[1:] != ordered[:-1]
+    return order, begins
+
+
+def _turn(calls: pl.DataFrame, *within: str) -> pl.Series:
     """Place in the order of a rank's calls, within a class of them."""
-    return pl.int_range(pl.len()).over("rank", "key", *within)
+    order, begins = _in_classes(calls, ("rank", "key", *within))
+    places = np.arange(len(order))
+    turn = np.empty(len(order), np.int64)
+    turn[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return pl.Series(turn)
 
 
 def _identify(calls: pl.DataFrame, *identity: str) -> pl.DataFrame:
     """Calls that agree in `identity` are one collective."""
-    return calls.with_columns(match=pl.struct(identity).rank("dense"))
+    order, begins = _in_classes(calls, identity)
+    match = np.empty(len(order), np.int64)
+    match[order] = np.cumsum(begins)
+    return calls.with_columns(match=pl.Series(match))
 
 
 def _by_number(calls: pl.DataFrame) -> pl.DataFrame:
-    return _identify(calls.with_columns(turn=_turn("sequence")), "key", "sequence", "turn")
+    return _identify(calls.with_columns(turn=_turn(calls, "sequence")), "key", "sequence", "turn")
 
 
 def _by_order(calls: pl.DataFrame) -> pl.DataFrame:
     calls = _with_steps(calls)
     within = ("name", "at_step")
-    calls = calls.with_columns(nth=_turn(*within), n=pl.len().over("rank", "key", *within))
+    calls = calls.with_columns(nth=_turn(calls, *within), n=pl.len().over("rank", "key", *within))
     same = pl.col("bytes").fill_null(-1).n_unique().over("key", *within, "nth") == 1
     calls = calls.with_columns(fits=same | ~pl.col("name").is_in(SAME_SIZE))
     agree = (pl.col("n").n_unique() == 1) & pl.col("fits").all()
     sized = calls.with_columns(
-        agree=agree.over("key", *within), by_size=_turn(*within, "bytes")
+        agree=agree.over("key", *within), by_size=_turn(calls, *within, "bytes")
     ).with_columns(
         size=pl.when("agree").then(pl.lit(-1)).otherwise("bytes"),
         turn=pl.when("agree").then("nth").otherwise("by_size"),
@@ -151,17 +186,17 @@ def _by_pair(calls: pl.DataFrame) -> pl.DataFrame:
     calls = _with_steps(calls).with_columns(
         src=pl.when(sends).then("rank").otherwise("peer"), dst=pl.when(sends).then("peer").otherwise("rank")
     )
-    turned = calls.with_columns(turn=_turn("src", "dst", "name", "at_step"))
+    turned = calls.with_columns(turn=_turn(calls, "src", "dst", "name", "at_step"))
     return _identify(turned, "key", "src", "dst", "at_step", "turn")
 
 
 def _alone(calls: pl.DataFrame) -> pl.DataFrame:
     """Sends and receives whose other side the trace does not tell."""
-    return _identify(calls.with_columns(turn=_turn("name")), "key", "rank", "name", "turn")
+    return _identify(calls.with_columns(turn=_turn(calls, "name")), "key", "rank", "name", "turn")
 
 
 def _with_steps(calls: pl.DataFrame) -> pl.DataFrame:
-    return calls.with_columns(at_step=pl.col("step") if _share_steps(calls) else pl.lit(None, pl.String))
+    return calls.with_columns(at_step=pl.col("step") if _share_steps(calls) else pl.lit(None, pl.Categorical))
 
 
 def _share_steps(calls: pl.DataFrame) -> bool:

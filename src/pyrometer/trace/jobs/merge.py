@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.jobs.clocks import align, estimate_clocks
 from pyrometer.trace.jobs.doubts import find_doubts
 from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
+from pyrometer.trace.jobs.held import Held, Summaries
 from pyrometer.trace.jobs.job import ClockOffset, Job, Prefetch, RankFailure, RankRow
 from pyrometer.trace.jobs.kept import Kept, kept_folder
 from pyrometer.trace.jobs.lateness import between_equals, map_lags, with_lag
@@ -22,10 +24,10 @@ from pyrometer.trace.jobs.stragglers import find_stragglers
 from pyrometer.trace.jobs.summary import RankSummary, first_calls
 from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
 
-MERGED_CALLS = 1_000_000
+MERGED_CALLS = 500_000
 """Collectives of all ranks together that are compared, the first ones of each: what bounds the memory of merging."""
 
-NO_LAG = ("sequence", "peer", "bytes", "end_ns", "dur_ns", "dtype", "way", "num_ranks", "latency_ns")
+NO_LAG = ("sequence", "peer", "bytes", "end_ns", "dur_ns", "name", "dtype", "way", "num_ranks", "latency_ns")
 """What whose fault it is does not depend on: columns that are not sorted with the others."""
 
 
@@ -65,31 +67,38 @@ def summarise(
 
 def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     """Compare ranks, from their summaries in any order."""
-    summaries, failures = _sort_out(outcomes)
-    matched = match_calls(summaries)
-    clocks = estimate_clocks(matched.calls, summaries)
-    waits, apart = split_apart(with_waits(align(matched.calls, clocks)), _noise(clocks) or 0)
-    between = waits.select("rank", "wait_ns").filter(~waits["name"].is_in(POINT_TO_POINT))
+    with Summaries() as summaries:
+        ranks, failures = _sort_out(outcomes, summaries)
+        return _compare(ranks, failures, summaries)
+
+
+def _compare(ranks: Sequence[Held], failures: Sequence[RankFailure], summaries: Summaries) -> Job:
+    matched = match_calls(summaries.of(held) for held in ranks)
+    clocks = estimate_clocks(matched.calls, {held.rank: held.host for held in ranks})
     residual = _noise(clocks)
+    waits, apart = split_apart(with_waits(align(matched.calls, clocks)), residual or 0)
+    between = waits.select("rank", "wait_ns").filter(~waits["name"].is_in(POINT_TO_POINT))
     num_apart = apart["match"].n_unique()
-    offsets = {clock.rank: clock.applied_ns for clock in clocks}
-    world_size = max((summary.world_size for summary in summaries if summary.world_size), default=None)
-    held = {summary.rank for summary in summaries}
-    missing = [rank for rank in range(world_size or 0) if rank not in held]
-    compute = [summary.compute_ns for summary in summaries]
-    pipelines = find_pipelines(matched.calls, waits, summaries, offsets)
-    equals = with_lag(between_equals(waits.drop(NO_LAG), [pipeline.ranks for pipeline in pipelines]))
-    stragglers = find_stragglers(equals, summaries, residual or 0)
-    return Job(
+    world_size = max((held.world_size for held in ranks if held.world_size), default=None)
+    present = {held.rank for held in ranks}
+    missing = [rank for rank in range(world_size or 0) if rank not in present]
+    compute = [held.row.compute_ns for held in ranks]
+    by_rank = {held.rank: held for held in ranks}
+
+    def summaries_of(wanted: Iterable[int]) -> Iterator[RankSummary]:
+        return (summaries.of(by_rank[rank]) for rank in sorted(wanted) if rank in by_rank)
+
+    pipelines = find_pipelines(
+        matched.calls, waits, summaries_of, {clock.rank: clock.applied_ns for clock in clocks}
+    )
+    job = Job(
         world_size=world_size,
-        ranks=_rows(summaries, between),
-        warnings=find_doubts(summaries, failures, missing, clocks),
+        ranks=_rows(ranks, between),
+        warnings=find_doubts(ranks, failures, missing, clocks),
         missing_ranks=missing,
-        failures=failures,
+        failures=list(failures),
         collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
-        stragglers=stragglers,
-        lag_map=map_lags(equals, [straggler.rank for straggler in stragglers]),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
         clocks=clocks,
         clock_residual_ns=residual,
@@ -97,11 +106,18 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         num_outside=matched.num_outside,
         num_mismatches={**matched.num_mismatches, **({"apart": num_apart} if num_apart else {})},
         mismatches=matched.mismatches,
-        num_calls_left_out=sum(summary.num_calls_left_out for summary in summaries),
+        num_calls_left_out=sum(held.num_calls_left_out for held in ranks),
         pipelines=pipelines,
-        prefetch=_prefetch(matched.calls, summaries),
-        notes=_notes(summaries, matched, waits, clocks),
+        prefetch=_prefetch(matched.calls, ranks),
+        notes=_notes(ranks, matched, waits, clocks),
     )
+    # The largest tables come last, when there is room for them.
+    equals = between_equals(waits, [pipeline.ranks for pipeline in pipelines]).drop(NO_LAG)
+    del matched, waits, apart, between
+    equals = with_lag(equals)
+    stragglers = find_stragglers(equals, summaries_of, len(ranks), residual or 0)
+    lag_map = map_lags(equals, [straggler.rank for straggler in stragglers])
+    return msgspec.structs.replace(job, stragglers=stragglers, lag_map=lag_map)
 
 
 def _noise(clocks: Sequence[ClockOffset]) -> int | None:
@@ -109,47 +125,30 @@ def _noise(clocks: Sequence[ClockOffset]) -> int | None:
     return max((clock.residual_ns for clock in clocks if clock.residual_ns is not None), default=None)
 
 
-def _sort_out(outcomes: Iterable[Outcome]) -> tuple[list[RankSummary], list[RankFailure]]:
-    """Summaries in order of rank; of two that claim the same rank the first by path stays, the other is named."""
-    failures, by_rank = [], dict[int, RankSummary]()
-    done = list(outcomes)
-    failures = [one for one in done if isinstance(one, RankFailure)]
-    for summary in sorted(
-        (one for one in done if isinstance(one, RankSummary)), key=lambda rank_summary: rank_summary.path
-    ):
-        first = by_rank.setdefault(summary.rank, summary)
-        if first is not summary:
-            text = f"claims to be rank {summary.rank}, as {first.path} does; pass one file per rank"
-            failures.append(RankFailure(path=summary.path, rank=summary.rank, message=text))
-    return [by_rank[rank] for rank in sorted(by_rank)], sorted(failures, key=lambda failure: failure.path)
+def _sort_out(outcomes: Iterable[Outcome], summaries: Summaries) -> tuple[list[Held], list[RankFailure]]:
+    """Ranks in order; of several files that claim the same one the first by path stays, the others are named."""
+    failures, claims = [], dict[int, list[Held]]()
+    for one in outcomes:
+        if isinstance(one, RankFailure):
+            failures.append(one)
+        else:
+            claims.setdefault(one.rank, []).append(summaries.put(one))
+    ranks = []
+    for rank in sorted(claims):
+        first, *others = sorted(claims[rank], key=lambda held: held.path)
+        ranks.append(first)
+        text = f"claims to be rank {rank}, as {first.path} does; pass one file per rank"
+        failures += [RankFailure(path=held.path, rank=rank, message=text) for held in others]
+    return ranks, sorted(failures, key=lambda failure: failure.path)
 
 
-def _rows(summaries: Sequence[RankSummary], waits: pl.DataFrame) -> list[RankRow]:
+def _rows(ranks: Sequence[Held], waits: pl.DataFrame) -> list[RankRow]:
     waited = dict(waits.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
-    return [
-        RankRow(
-            rank=summary.rank,
-            path=summary.path,
-            host=summary.host,
-            span_ns=summary.span_ns,
-            parts=summary.parts,
-            compute_ns=summary.compute_ns,
-            communication_ns=summary.communication_ns,
-            exposed_communication_ns=summary.exposed_communication_ns,
-            waited_ns=waited.get(summary.rank, 0),
-            num_collectives=summary.calls.num_rows + summary.num_calls_left_out,
-            num_steps=len(summary.steps),
-            step_ns=sum(step.end_ns - step.start_ns for step in summary.steps) // len(summary.steps)
-            if summary.steps
-            else None,
-            num_lost_events=summary.num_lost_events,
-        )
-        for summary in summaries
-    ]
+    return [msgspec.structs.replace(held.row, waited_ns=waited.get(held.rank, 0)) for held in ranks]
 
 
-def _prefetch(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[Prefetch]:
-    sharded = [summary.rank for summary in summaries if summary.shards_parameters]
+def _prefetch(calls: pl.DataFrame, ranks: Sequence[Held]) -> list[Prefetch]:
+    sharded = [held.rank for held in ranks if held.shards_parameters]
     gathers = calls.filter(pl.col("rank").is_in(sharded) & (pl.col("name") == "all_gather")).drop_nulls(
         "dur_ns"
     )
@@ -173,12 +172,12 @@ def _prefetch(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[Pre
 
 
 def _notes(
-    summaries: Sequence[RankSummary], matched: Matched, waits: pl.DataFrame, clocks: Sequence[ClockOffset]
+    ranks: Sequence[Held], matched: Matched, waits: pl.DataFrame, clocks: Sequence[ClockOffset]
 ) -> list[str]:
     notes = []
     calls = matched.calls
     unnumbered = calls.filter(pl.col("sequence").is_null() & ~pl.col("name").is_in(POINT_TO_POINT)).height
-    if len(summaries) > 1 and unnumbered:
+    if len(ranks) > 1 and unnumbered:
         notes.append(f"{unnumbered} collectives carry no number and were matched by their order")
     alone = calls.filter(pl.col("name").is_in(POINT_TO_POINT) & pl.col("peer").is_null()).height
     if alone:
@@ -187,7 +186,7 @@ def _notes(
     if untimed:
         notes.append(f"{untimed} collectives were seen on the host only, without their run")
     guessed = [clock.rank for clock in clocks if not clock.num_collectives]
-    if len(summaries) > 1 and guessed:
+    if len(ranks) > 1 and guessed:
         notes.append(
             f"clocks of ranks {', '.join(map(str, guessed[:8]))} rest on the files' base times alone"
         )
@@ -196,6 +195,6 @@ def _notes(
         notes.append(
             f"clocks drift by up to {max(abs(offset.drift_ppm or 0) for offset in drifting):.1f} ppm; not corrected"
         )
-    if len(summaries) > 1 and not waits.height:
+    if len(ranks) > 1 and not waits.height:
         notes.append("no collective was recorded by two ranks: ranks cannot be compared in time")
     return notes

@@ -9,14 +9,14 @@ import polars as pl
 
 from pyrometer.trace.jobs.job import Pipeline, PipelineStage
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
-from pyrometer.trace.jobs.summary import RankSummary
+from pyrometer.trace.jobs.summary import RankSummary, SummariesOf
 
 MIN_MICROBATCHES = 2
 """Messages per step to the next stage that make a pipeline; one alone is a hand-over of any kind."""
 
 
 def find_pipelines(
-    calls: pl.DataFrame, waits: pl.DataFrame, summaries: Sequence[RankSummary], offsets: Mapping[int, int]
+    calls: pl.DataFrame, waits: pl.DataFrame, summaries_of: SummariesOf, offsets: Mapping[int, int]
 ) -> list[Pipeline]:
     """Find the pipelines of a job; none where the traces do not tell the other side of sends and receives.
 
@@ -26,7 +26,7 @@ def find_pipelines(
     Args:
         calls: `match_calls(...).calls`.
         waits: `with_waits` of them.
-        summaries: of the same ranks.
+        summaries_of: gives the summaries of ranks.
         offsets: correction per rank, ns, beyond the files' base times.
     """
     sends = calls.filter((pl.col("name") == "send") & pl.col("peer").is_not_null())
@@ -36,10 +36,9 @@ def find_pipelines(
     )
     between = waits.filter(pl.col("name").is_in(POINT_TO_POINT))
     waited = dict(between.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
-    held = {summary.rank: summary for summary in summaries}
     pipelines = []
     for ranks in _chains(edges):
-        members = [held[rank] for rank in ranks if rank in held]
+        members = list(summaries_of(ranks))
         if len(members) < 2:
             continue
         pipeline = _pipeline(ranks, members, _microbatches(sends, receives, ranks), waited, offsets)

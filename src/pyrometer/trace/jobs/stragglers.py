@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from pyrometer.trace.jobs.job import Straggler, Suspect
 from pyrometer.trace.jobs.lateness import Usual, chance_of_lag
-from pyrometer.trace.jobs.summary import RankSummary
+from pyrometer.trace.jobs.summary import RankSummary, SummariesOf
 
 MIN_SHARE = 0.02
 """Share of all waiting that makes a rank worth naming."""
@@ -17,14 +15,17 @@ COMPARED = 64
 """Other ranks, evenly chosen, beside whose work that of a straggler is put; their median needs no more."""
 
 
-def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], noise_ns: int) -> list[Straggler]:
+def find_stragglers(
+    equals: pl.DataFrame, summaries_of: SummariesOf, num_ranks: int, noise_ns: int
+) -> list[Straggler]:
     """Name the ranks behind at least `MIN_SHARE` of the waiting, the worst first.
 
     Nobody is blamed for what he inherits from other groups.
 
     Args:
         equals: collectives between ranks that are meant to come together, `with_lag`.
-        summaries: of the same ranks.
+        summaries_of: gives the summaries of ranks.
+        num_ranks: of the job.
         noise_ns: uncertainty of the clocks; collectives whose starts are not further apart are nobody's fault.
     """
     real = equals.filter(pl.col("skew_ns") > noise_ns)
@@ -41,9 +42,9 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
     steps = worst.height
     lags = dict(
         equals.drop_nulls("step")
-        .group_by("rank", "step")
+        .group_by("rank", "step", maintain_order=True)
         .agg(pl.col("lag_ns").sum())
-        .group_by("rank")
+        .group_by("rank", maintain_order=True)
         .agg("lag_ns")
         .iter_rows()
     )
@@ -64,8 +65,8 @@ def find_stragglers(equals: pl.DataFrame, summaries: Sequence[RankSummary], nois
                 share=row["caused"] / total,
                 num_steps=led,
                 persistence=led / steps if steps else None,
-                chance=chance_of_lag(lags.get(row["rank"], []), len(summaries), usual),
-                suspects=_suspects(real, late, row["rank"], summaries),
+                chance=chance_of_lag(lags.get(row["rank"], []), num_ranks, usual),
+                suspects=_suspects(real, late, row["rank"], summaries_of),
             )
         )
     return stragglers
@@ -94,16 +95,13 @@ def _gain(waits: pl.DataFrame, late: pl.DataFrame, rank: int) -> int:
     return int(gains.to_series().sum())
 
 
-def _suspects(
-    waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries: Sequence[RankSummary]
-) -> list[Suspect]:
+def _suspects(waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries_of: SummariesOf) -> list[Suspect]:
     """Sum each kind of work per rank over the collectives that the straggler came late to, and compare."""
     members = waits.join(late.select("match"), on="match", how="semi").select("rank", "call")
     beside = [held for held in sorted(members["rank"].unique()) if held != rank]
     seen = {rank, *beside[:: -(-len(beside) // COMPARED) or 1]}
     members = members.filter(pl.col("rank").is_in(seen))
-    summaries = [summary for summary in summaries if summary.rank in seen]
-    parts = [_work(summary, members.filter(pl.col("rank") == summary.rank)) for summary in summaries]
+    parts = [_work(summary, members.filter(pl.col("rank") == summary.rank)) for summary in summaries_of(seen)]
     work = (
         pl.concat([part for part in parts if part is not None]) if any(p is not None for p in parts) else None
     )

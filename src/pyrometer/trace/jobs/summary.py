@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeAlias
 
 import msgspec
 import numpy as np
@@ -131,3 +132,7 @@ def first_calls(summary: RankSummary, most: int) -> RankSummary:
         else summary.work,
         num_calls_left_out=summary.num_calls_left_out + excess,
     )
+
+
+SummariesOf: TypeAlias = Callable[[Iterable[int]], Iterable[RankSummary]]
+"""Gives the summaries of these ranks, in order, as far as there are any."""

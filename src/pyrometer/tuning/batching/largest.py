@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import Any
 
 import torch
 
 from pyrometer.bench.clock import Clock
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count, require_positive
 from pyrometer.quantity import Bytes, Seconds, counted, format_bytes, format_seconds
 from pyrometer.settings import parse_bytes
 from pyrometer.tuning.batching.largest_record import BatchTrial, LargestBatch
@@ -141,24 +141,17 @@ def _require(budget: Any, latency_s: Any, trials: Any, budget_s: Seconds, most: 
     Raises:
         InputError: it says what is legal.
     """
-    _require_whole("budget", budget, 1, "bytes")
-    _require_whole("trials", trials, 0, "sizes to run")
-    _require_whole("most", most, 1, "samples")
-    if latency_s is not None and not (latency_s > 0 and math.isfinite(latency_s)):
-        raise InputError(f"latency_s: got {latency_s!r}; it must be positive, such as 0.01 for 10 ms")
+    if budget is not None:
+        require_count("budget", budget)
+    require_count("trials", trials, least=0)
+    require_count("most", most)
+    if latency_s is not None:
+        require_positive("latency_s", latency_s, "0.01")
     if latency_s is not None and trials == 0:
         raise InputError(
             "trials: got 0 with a latency limit; latencies cannot be predicted, give at least 2 trials"
         )
-    if not budget_s > 0:
-        raise InputError(f"budget_s: got {budget_s!r}; it must be positive, such as 20")
-
-
-def _require_whole(name: str, value: Any, least: int, what: str) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}: got {value!r}; it must be a whole number of {what}, at least {least}")
+    require_positive("budget_s", budget_s, f"{DEFAULT_BUDGET_S:g}")
 
 
 def _device_of(work: Any) -> torch.device:

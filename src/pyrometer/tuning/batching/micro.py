@@ -11,15 +11,13 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.quantity import significant
+from pyrometer.tuning.dropless import Dropless
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.changes.micro_batches import Reduction, in_parts
 from pyrometer.workload.changes.results import results_of
@@ -96,7 +94,7 @@ def _require_same(work: Training, num_parts: int, reduction: Reduction, batch_di
     with contextlib.closing(BatchStream(work.batches)) as stream:
         training.batches = [stream.next()]  # the same one, though a loader shuffles
     parts = in_parts(training, num_parts, reduction, batch_dim)
-    with _WithoutDropout():
+    with Dropless():
         baseline = _flat(results_of(training)[0])
         try:
             error = _apart(baseline, _flat(results_of(parts)[0]))
@@ -113,33 +111,6 @@ def _require_same(work: Training, num_parts: int, reduction: Reduction, batch_di
         figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
         raise InputError(f"micro_batched: {figure}: the loss is no sum over samples; {way_out}")
     raise InputError(f"micro_batched: {why}; {way_out}")
-
-
-class _WithoutDropout(TorchFunctionMode):
-    """Let nothing be dropped, so that the gradients of parts can be compared with those of the whole."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        if func in _DROPPING:
-            return args[0]
-        if func is functional.multi_head_attention_forward:
-            kwargs["training"] = False
-        if func is functional.scaled_dot_product_attention:
-            if len(args) > 4:
-                args = (*args[:4], 0.0, *args[5:])
-            else:
-                kwargs["dropout_p"] = 0.0
-        return func(*args, **kwargs)
-
-
-_DROPPING = (
-    functional.dropout,
-    functional.dropout1d,
-    functional.dropout2d,
-    functional.dropout3d,
-    functional.alpha_dropout,
-    functional.feature_alpha_dropout,
-)
 
 
 def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> list[str]:

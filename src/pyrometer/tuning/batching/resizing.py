@@ -31,11 +31,6 @@ def with_batch(
 
     Without a function that makes batches, samples are repeated or left out.
 
-    Args:
-        work: left as it is.
-        batch: samples.
-        make_batch: from a number of samples to the inputs of an inference, or to a batch of a training.
-
     Raises:
         InputError: another kind of workload.
         UserProgramError: making the batch raised.

@@ -48,15 +48,6 @@ class Limits(NamedTuple):
 class Search:
     """One search under way.
 
-    Args:
-        at: the work at a batch.
-        limits: what a batch must keep within.
-        device: where it runs.
-        present: the batch as it is now, where the search begins when nothing is known.
-        trials: sizes to run at most.
-        trial_s: time for the latency of one size.
-        clock: by default the right one for the device.
-
     Attributes:
         best: the largest batch that is known to fit; predicted to, where it could not be run; 0 for none.
         limited_by: why it is no larger.
@@ -280,10 +271,6 @@ _NOISE = 256 << 20
 
 def _crossing(points: list[tuple[int, float]], limit: float) -> int:
     """The largest size whose value is within a limit, on the line through the two points next to the limit.
-
-    Args:
-        points: sizes and values.
-        limit: of the values.
 
     >>> _crossing([(10, 20.0)], 60.0), _crossing([(10, 20.0), (20, 25.0)], 60.0), _crossing([(8, 5.0), (16, 5.0)], 60.0)
     (30, 90, 16777216)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.quantity import Bytes, Ratio
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.workload.changes.checkpointing import Applied, LaidOver, checkpointed, module_at
@@ -90,8 +91,7 @@ class AdaptiveCheckpoint:
     ) -> None:
         if not 0 < tight < roomy < 1:
             raise InputError(f"tight, roomy: got {tight} and {roomy}; they must be 0 < tight < roomy < 1")
-        if patience < 1:
-            raise InputError(f"patience: got {patience}; it must be at least 1")
+        require_count("patience", patience)
         self._model = model
         self._order = list(plan.order if isinstance(plan, CheckpointPlan) else plan)
         if not self._order:

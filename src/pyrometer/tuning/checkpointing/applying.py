@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, cast
 from torch import nn
 
 from pyrometer.errors import UsageError
-from pyrometer.quantity import Bytes
 from pyrometer.workload.changes.checkpointing import Applied, checkpointed
 from pyrometer.workload.changes.policies import Policy
 from pyrometer.workload.training import Training, TrainingSession
-from pyrometer.workload.workload import Workload
 
 if TYPE_CHECKING:
     from pyrometer.tuning.checkpointing.record import CheckpointPlan
@@ -30,13 +28,11 @@ def apply_plan(plan: CheckpointPlan, model: nn.Module) -> Applied:
     return checkpointed(model, policies, plan.written, preserve_rng=plan.preserve_rng)
 
 
-class CheckpointedTraining(Workload):
-    """A training step with modules behind checkpointing, only while a session is open.
+class CheckpointedTraining(Training):
+    """A training step whose sessions run with modules behind checkpointing.
 
-    Args:
-        work: the step.
-        policies: by module path.
-        written: by module path, buffers inside that the forward writes to.
+    Attributes:
+        behind: paths of the modules that the session opened last ran so.
     """
 
     def __init__(
@@ -45,24 +41,15 @@ class CheckpointedTraining(Workload):
         policies: Mapping[str, Policy],
         written: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.work = work
+        vars(self).update(vars(work))
+        self.name = f"{work.name}, checkpointed"
         self.policies = dict(policies)
         self.written = dict(written or {})
-        self.name = f"{work.name}, checkpointed"
-        self.unit = work.unit
-        self.config = work.config
-        self.surroundings = work.surroundings
-
-    def phases(self) -> tuple[str, ...]:
-        """Those of the training step."""
-        return self.work.phases()
-
-    def snapshot_bytes(self) -> Bytes:
-        """As of the training step."""
-        return self.work.snapshot_bytes()
+        self.behind: list[str] = []
 
     @contextlib.contextmanager
     def open(self) -> Iterator[TrainingSession]:
         """A session of the training step, on a model with checkpointing."""
-        with self.work.open() as session, checkpointed(session.model, self.policies, self.written):
+        with super().open() as session, checkpointed(session.model, self.policies, self.written):
+            self.behind[:] = self.policies
             yield session

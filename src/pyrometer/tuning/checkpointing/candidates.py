@@ -26,12 +26,6 @@ def choose_candidates(
 ) -> tuple[list[str], list[ExcludedModule]]:
     """Candidates in the order in which they run, and what is no candidate though it holds activations.
 
-    Args:
-        model: that was recorded.
-        trace: of its step.
-        granularity: `auto` (every module with at least 0.5 % of the saved bytes), `blocks` (the outermost repeated
-            parts), `all`, or module paths.
-
     Raises:
         InputError: another granularity, or a path without a module.
     """

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pyrometer.quantity import Bytes, Ratio, Seconds
-from pyrometer.tuning.checkpointing.every_k import every_k_choices
 from pyrometer.tuning.checkpointing.model import StepModel
 from pyrometer.tuning.checkpointing.solve import Choice, cheapest, choice_of, lowest
 
@@ -40,7 +39,21 @@ def choose(
     else:
         order = switching_order(model, blocks)
         choices = [choice_of(model, order[:number]) for number in range(1, len(order) + 1)]
-    return _best([choice_of(model, ()), *choices], limit_bytes, limit_s)
+    return best_of([choice_of(model, ()), *choices], limit_bytes, limit_s)
+
+
+def every_k_choices(model: StepModel, blocks: Sequence[int]) -> Iterator[tuple[int, Choice]]:
+    """What one would do by hand: for each k every k-th block, from the first on, recomputed fully; k = 1 is every block."""
+    full = _fully_recomputed(model)
+    for k in range(1, len(blocks) + 1):
+        chosen = [full[block] for block in blocks[::k] if block in full]
+        if chosen:
+            yield k, choice_of(model, chosen)
+
+
+def _fully_recomputed(model: StepModel) -> dict[int, int]:
+    """The option of each module in which nothing of it is kept."""
+    return {option.module: index for index, option in enumerate(model.options) if option.policy == "full"}
 
 
 def switching_order(model: StepModel, blocks: Sequence[int]) -> list[int]:
@@ -49,7 +62,7 @@ def switching_order(model: StepModel, blocks: Sequence[int]) -> list[int]:
     Bytes are those under the model's levels, summed over time: a block that frees little at the peak of now may be
     what frees most once others are switched on.
     """
-    full = {option.module: index for index, option in enumerate(model.options) if option.policy == "full"}
+    full = _fully_recomputed(model)
     options = [full[block] for block in blocks if block in full]
     whole = model.levels()
     freed = {option: float((whole - model.levels([option])).sum()) for option in options}
@@ -57,7 +70,8 @@ def switching_order(model: StepModel, blocks: Sequence[int]) -> list[int]:
     return sorted(useful, key=lambda option: -freed[option] / model.options[option].seconds)
 
 
-def _best(choices: Sequence[Choice], limit_bytes: Bytes | None, limit_s: Seconds) -> Choice:
+def best_of(choices: Sequence[Choice], limit_bytes: Bytes | None, limit_s: Seconds) -> Choice:
+    """The quickest within both limits; where none keeps within that of bytes, the lowest within that of time."""
     quick = [choice for choice in choices if choice.seconds <= limit_s]
     fitting = [choice for choice in quick if limit_bytes is not None and choice.peak_bytes <= limit_bytes]
     if fitting:

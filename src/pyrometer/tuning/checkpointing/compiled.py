@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 from pyrometer.bench.clock import clock_for
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds, format_percent
-from pyrometer.tuning.checkpointing.choosing import Wish
+from pyrometer.tuning.checkpointing.choosing import Wish, best_of
 from pyrometer.tuning.checkpointing.private import (
     activation_budget,
     current_activation_budget,
@@ -32,6 +31,7 @@ from pyrometer.tuning.checkpointing.private import (
 )
 from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 from pyrometer.tuning.checkpointing.sentence import plan_sentence
+from pyrometer.tuning.checkpointing.solve import Choice, non_dominated
 from pyrometer.tuning.checkpointing.verify import match_results
 from pyrometer.workload.changes.results import Tensors, results_of
 from pyrometer.workload.failure import user_code
@@ -170,28 +170,35 @@ def _plan(
         share: match_results(baseline.results, second, figures.results) for share, figures in tried.items()
     }
     right = {share: figures for share, figures in tried.items() if matches[share].equal or share == begun}
-    share = (
-        begun
-        if _fits(baseline, wish)
-        else _best(right, wish.budget_bytes, baseline.step_s + wish.limit_s(baseline.step_s))
-    )
+    listed = list(right)
+    choices = [
+        Choice((place,), tried[share].peak_bytes, tried[share].step_s) for place, share in enumerate(listed)
+    ]
+    budget = wish.budget_bytes
+    if budget is not None and baseline.peak_bytes <= budget:
+        share = begun
+    else:
+        limit_s = baseline.step_s + wish.limit_s(baseline.step_s)
+        share = listed[best_of(choices, budget, limit_s).options[0]]
     planned = tried[share]
-    points = [_point(baseline, figures, share) for share, figures in right.items()]
     plan = CheckpointPlan(
         name=work.name,
         strategy="activation-budget",
         sentence="",
         modules=[],
-        budget_bytes=wish.budget_bytes,
+        budget_bytes=budget,
         max_slowdown=wish.max_slowdown,
-        fits=None if wish.budget_bytes is None else planned.peak_bytes <= wish.budget_bytes,
+        fits=None if budget is None else planned.peak_bytes <= budget,
         least_peak_bytes=min(figures.peak_bytes for figures in right.values()),
         baseline=_step_figures(baseline),
         planned=_step_figures(planned),
         recompute_s=max(planned.step_s - baseline.step_s, 0.0),
         proven=False,
         equal=matches[share],
-        frontier=_non_dominated(points),
+        frontier=[
+            _point(baseline, tried[listed[choice.options[0]]], listed[choice.options[0]])
+            for choice in non_dominated(choices)
+        ],
         activation_budget=share,
         notes=[
             "shares of the compiler's activation_memory_budget that were tried: "
@@ -203,10 +210,6 @@ def _plan(
     return replace(plan, sentence=plan_sentence(plan))
 
 
-def _fits(figures: CompiledFigures, wish: Wish) -> bool:
-    return wish.budget_bytes is not None and figures.peak_bytes <= wish.budget_bytes
-
-
 def _refusals(matches: dict[float, GradientMatch], right: dict[float, CompiledFigures]) -> list[str]:
     """Shares that must not be used: torch has recomputed dropout with other random numbers than the forward pass drew."""
     return [
@@ -215,20 +218,6 @@ def _refusals(matches: dict[float, GradientMatch], right: dict[float, CompiledFi
         for share, match in matches.items()
         if share not in right
     ]
-
-
-def _best(tried: dict[float, CompiledFigures], budget: Bytes | None, limit_s: Seconds) -> float:
-    quick = {
-        share: figures for share, figures in tried.items() if figures.step_s <= limit_s or math.isinf(limit_s)
-    }
-    fitting = {
-        share: figures
-        for share, figures in quick.items()
-        if budget is not None and figures.peak_bytes <= budget
-    }
-    if fitting:
-        return min(fitting, key=lambda share: (fitting[share].step_s, -share))
-    return min(quick, key=lambda share: (quick[share].peak_bytes, -share))
 
 
 def _step_figures(figures: CompiledFigures) -> StepFigures:
@@ -243,11 +232,3 @@ def _point(baseline: CompiledFigures, figures: CompiledFigures, share: float) ->
         recompute_s=max(figures.step_s - baseline.step_s, 0.0),
         step_s=figures.step_s,
     )
-
-
-def _non_dominated(points: list[PlanPoint]) -> list[PlanPoint]:
-    kept: list[PlanPoint] = []
-    for point in sorted(points, key=lambda plan_point: (plan_point.step_s, plan_point.peak_bytes)):
-        if not kept or point.peak_bytes < kept[-1].peak_bytes:
-            kept.append(point)
-    return kept

@@ -107,14 +107,6 @@ def measure_costs(
 ) -> MeasuredCosts:
     """Time the recomputation of candidate modules under the policies that have something to keep in them.
 
-    Args:
-        work: the training step.
-        trace: of the same step.
-        modules: candidates.
-        policies: that may be chosen.
-        budget_s: no round is begun after so many seconds, but three are run.
-        clock: by default the right one for the device.
-
     Raises:
         UserProgramError: the step fails as it is.
     """

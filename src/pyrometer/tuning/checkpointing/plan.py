@@ -8,6 +8,7 @@ from typing import get_args
 
 from pyrometer.bench.clock import Clock
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_positive
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.settings import parse_bytes
 from pyrometer.tuning.checkpointing.choosing import Strategy, Wish
@@ -64,8 +65,7 @@ def plan_checkpoints(
         _require_choice("policies", policy, POLICIES)
     if not policies:
         raise InputError(f"policies: got none; legal are {', '.join(POLICIES)}")
-    if not budget_s > 0:
-        raise InputError(f"budget_s: got {budget_s}; it must be positive, for example 60")
+    require_positive("budget_s", budget_s, f"{DEFAULT_BUDGET_S:g}")
     wish = Wish(_budget_bytes(budget), _slowdown(max_slowdown), strategy)
     if runs_compiled(work):
         return plan_compiled(work, wish, budget_s=budget_s, seed=seed)

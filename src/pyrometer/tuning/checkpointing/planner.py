@@ -15,9 +15,8 @@ from pyrometer.quantity import Bytes, Seconds, format_bytes, format_percent
 from pyrometer.tuning.checkpointing.applying import CheckpointedTraining
 from pyrometer.tuning.checkpointing.building import OptionCost, step_model
 from pyrometer.tuning.checkpointing.candidates import blocks_of, choose_candidates, reason_against
-from pyrometer.tuning.checkpointing.choosing import Wish, choose, switching_order
+from pyrometer.tuning.checkpointing.choosing import Wish, choose, every_k_choices, switching_order
 from pyrometer.tuning.checkpointing.costs import MeasuredCosts, measure_costs, undisturbed, written_inside
-from pyrometer.tuning.checkpointing.every_k import every_k_choices
 from pyrometer.tuning.checkpointing.model import StepModel
 from pyrometer.tuning.checkpointing.observing import observe_step
 from pyrometer.tuning.checkpointing.record import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.lever import missing_packages
 from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.levers.stages import Kind
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.state import preserved_rng
@@ -61,7 +62,7 @@ def apply_levers(
     return prices
 
 
-def not_applied(subject: Subject, configuration: Sequence[LeverChoice]) -> str | None:
+def not_applied(subject: Any, configuration: Sequence[LeverChoice]) -> str | None:
     """After the first call: which lever can be seen not to be in force, and why; `None` where all are."""
     for choice in configuration:
         reason = find_lever(choice.lever).not_applied(subject, choice.parameters)
@@ -70,11 +71,19 @@ def not_applied(subject: Subject, configuration: Sequence[LeverChoice]) -> str |
     return None
 
 
-@contextlib.contextmanager
-def in_force(subject: Subject) -> Iterator[None]:
-    """Hold the settings of the process that a subject's levers ask for."""
-    with contextlib.ExitStack() as stack:
-        for setting in subject.settings:
-            entered: Any = setting()
-            stack.enter_context(entered)
-        yield
+def tryable(
+    subject: Any, names: Sequence[str], kind: Kind
+) -> tuple[dict[str, str], dict[str, list[dict[str, Any]]]]:
+    """Of some levers: why they may not be tried on a subject, or the parameters to try them with."""
+    refused: dict[str, str] = {}
+    choices: dict[str, list[dict[str, Any]]] = {}
+    for name in names:
+        lever = find_lever(name)
+        reason = None if kind in lever.kinds else f"it is for {' and '.join(sorted(lever.kinds))}"
+        reason = reason or missing_packages(lever) or lever.refuses(subject)
+        listed = [] if reason is not None else lever.choices(subject)
+        if listed:
+            choices[name] = [dict(parameters) for parameters in listed]
+        else:
+            refused[name] = reason or "it found nothing to change here"
+    return refused, choices

@@ -71,12 +71,7 @@ def written_out() -> Iterator[None]:
 
 
 def fused(module: nn.Module, constants: Mapping[str, Any]) -> nn.Module | None:
-    """The module with its attention as one operator; `None` where none is found.
-
-    Args:
-        module: whose own forward holds the attention.
-        constants: arguments that are no tensors, as the module is called.
-    """
+    """The module with its attention as one operator; `None` where none is found."""
     try:
         graph = _OwnCode().trace(module, dict(constants))
     except Exception:  # noqa: BLE001 - whatever the user's code does with stand-ins for tensors

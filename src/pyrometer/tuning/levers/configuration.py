@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice
-from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import PLACES
 
@@ -39,8 +37,3 @@ def without_lever(configuration: Sequence[LeverChoice], name: str) -> Configurat
 def excluded(one: str, other: str) -> bool:
     """Whether two levers cannot be in one configuration."""
     return one != other and bool(find_lever(one).excludes & find_lever(other).excludes)
-
-
-def lacks(lever: LeverOf[Any], configuration: Sequence[LeverChoice]) -> frozenset[str]:
-    """Levers that this one needs and a configuration does not have."""
-    return lever.needs - {choice.lever for choice in configuration}

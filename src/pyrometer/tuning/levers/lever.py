@@ -34,7 +34,7 @@ class LeverOf(abc.ABC, Generic[S]):
         why: why that helps, and when it does not.
         stage: of a staged optimisation.
         place: where it is applied among others.
-        fix_class: what it may change in the results.
+        fix_class: what it may change in the results: nothing, unless a lever says so.
         kinds: workloads that it fits.
         excludes: groups of which at most one lever is in a configuration, such as `executor`.
         needs: levers without which it has no effect.
@@ -53,7 +53,7 @@ class LeverOf(abc.ABC, Generic[S]):
     why: ClassVar[str]
     stage: ClassVar[Stage]
     place: ClassVar[Place]
-    fix_class: ClassVar[FixClass]
+    fix_class: ClassVar[FixClass] = "exact"
     kinds: ClassVar[frozenset[Kind]] = frozenset({"inference"})
     excludes: ClassVar[frozenset[str]] = frozenset()
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -97,6 +97,13 @@ class LeverOf(abc.ABC, Generic[S]):
 
 class Lever(LeverOf[Subject]):
     """One reversible change to a workload, in the process that runs it."""
+
+
+class Executor(Lever):
+    """A lever that decides what runs the model; a configuration has one at most."""
+
+    place: ClassVar[Place] = "executor"
+    excludes = frozenset({"executor"})
 
 
 class RankLever(LeverOf[RankSubject]):

@@ -18,13 +18,6 @@ class TunedModel(nn.Module):
 
     Each call costs what its contexts cost, and less than a microsecond where there are none. Contexts of compilers are
     entered only for shapes and dtypes that were not seen before.
-
-    Args:
-        inner: the model itself.
-        inputs_changed: applied to each tensor of the inputs, in this order.
-        outputs_changed: applied to each tensor of the outputs.
-        contexts: factories of context managers, entered in this order around each call.
-        compile_contexts: the same, around calls that may compile.
     """
 
     def __init__(

@@ -13,13 +13,9 @@ from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
 
 
-class TriedSettings(Record, frozen=True, kw_only=True):
+class TriedSettings(LoaderSettings, frozen=True, kw_only=True):
     """One setting: measured, or refused before or after it was."""
 
-    num_workers: int
-    prefetch_factor: int | None
-    pin_memory: bool
-    persistent_workers: bool
     batch_s: Annotated[
         Seconds | None,
         doc("time per batch with the step, and its part of the workers' start; null when it did not run"),
@@ -36,16 +32,6 @@ class TriedSettings(Record, frozen=True, kw_only=True):
         doc("of the workers alone and their batches: measured, or predicted where it did not run"),
     ] = None
     refused: Annotated[str | None, doc("why it cannot be chosen; null when it can")] = None
-
-    @property
-    def settings(self) -> LoaderSettings:
-        """The settings themselves."""
-        return LoaderSettings(
-            num_workers=self.num_workers,
-            prefetch_factor=self.prefetch_factor,
-            pin_memory=self.pin_memory,
-            persistent_workers=self.persistent_workers,
-        )
 
 
 class LoaderGain(Record, frozen=True, kw_only=True):

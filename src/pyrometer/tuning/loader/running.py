@@ -50,14 +50,7 @@ class Endless:
 
 @dataclass
 class TurnRunner:
-    """Runs turns of one loader.
-
-    Args:
-        loader: the user's; it is copied for every turn.
-        consumer: what takes the batches.
-        window_s: how long a turn is measured, at least four rounds.
-        cpus: that loader and training may keep busy.
-    """
+    """Runs turns of one loader."""
 
     loader: DataLoader[Any]
     consumer: Consumer

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from msgspec.structs import asdict
 from torch.utils.data import DataLoader
 
 from pyrometer.bench.stage import Progress
@@ -186,7 +187,7 @@ class Tuner:
     def _row(self, turn: Turn) -> TriedSettings:
         low_s, high_s = turn.interval_s
         return TriedSettings(
-            **_fields(turn.settings),
+            **asdict(turn.settings),
             batch_s=turn.batch_s,
             low_s=low_s,
             high_s=high_s,
@@ -207,7 +208,7 @@ class Tuner:
             measured = any(turn.settings == settings for turn in self.turns)
             if count <= self.space.max_workers and reason is not None and not measured:
                 memory = predicted_bytes(settings, self.turns)
-                rows.append(TriedSettings(**_fields(settings), memory_bytes=memory, refused=reason))
+                rows.append(TriedSettings(**asdict(settings), memory_bytes=memory, refused=reason))
         return rows
 
     def _notes(self, best: LoaderSettings, untried: LoaderSettings | None) -> list[str]:
@@ -236,7 +237,3 @@ class Tuner:
     def _tell(self, what: str) -> None:
         if self.progress is not None:
             self.progress(min(1.0, (self.now_s() - self._began_s) / self.budget_s), what)
-
-
-def _fields(settings: LoaderSettings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in LoaderSettings.__struct_fields__}

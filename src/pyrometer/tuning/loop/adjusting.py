@@ -34,18 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Adjusting:
-    """Changes settings, and keeps the record of it.
-
-    Args:
-        allowed: which kinds of settings may be changed.
-        step: runs the steps.
-        batches: come from the loader.
-        times: of the steps.
-
-    Attributes:
-        made: all adjustments so far.
-        untold: those that the user has yet to hear of, again when their fate is known.
-    """
+    """Changes settings, and keeps the record of it."""
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ import torch
 
 from pyrometer.errors import InputError
 from pyrometer.files import sha256_of, sync
+from pyrometer.loading.figures import require_count
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, from_json, to_json
 
@@ -58,8 +59,7 @@ class CheckpointFolder:
     """
 
     def __init__(self, folder: Path, keep: int) -> None:
-        if keep < 1:
-            raise InputError(f"keep: got {keep}; at least 1 checkpoint must be kept")
+        require_count("keep", keep)
         if folder.exists() and not folder.is_dir():
             raise InputError(f"checkpoints: {folder} is a file; it must be a folder, or not exist yet")
         self.folder = folder

@@ -12,6 +12,7 @@ from torch import nn
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.batching.trial import give_back, is_full
 from pyrometer.tuning.loop.adjusting import MEMORY, Adjustable, Adjusting
@@ -81,8 +82,8 @@ class TrainingLoop:
     ) -> None:
         _require_trainable(work)
         for name, value in (("checkpoint_every", checkpoint_every), ("log_every", log_every)):
-            _require_count(name, value)
-        _require_count("evaluate_every", 1 if evaluate_every is None else evaluate_every)
+            require_count(name, value)
+        require_count("evaluate_every", 1 if evaluate_every is None else evaluate_every)
         device = next(iter(devices_of(work.parts.model)), torch.device("cpu"))
         self.work = in_mixed_precision(work, work.config.autocast) if work.config.autocast else work
         self.parts = self.work.parts
@@ -344,11 +345,6 @@ def _require_trainable(work: Any) -> None:
         )
     if is_lazy(work.parts.model):
         raise InputError("work: the model has lazy parameters; call it once before the optimizer is made")
-
-
-def _require_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name}: got {value!r}; it must be a whole number of at least 1")
 
 
 def _require_fitting(state: dict[str, Any], names: set[str]) -> None:

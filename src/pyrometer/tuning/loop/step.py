@@ -24,15 +24,7 @@ COUNTED_EVERY = 50
 
 
 class LoopStep:
-    """Runs the steps of a training on the user's own objects.
-
-    Attributes:
-        parts: model, loss, optimizer, scaler and scheduler.
-        micro_batches: parts that every batch is cut into.
-        num_overflows: steps that the scaler skipped.
-        num_batches: that were taken.
-        counter: of the units per batch.
-    """
+    """Runs the steps of a training on the user's own objects."""
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 
 from pyrometer.errors import InputError, UsageError
+from pyrometer.loading.figures import require_count
 from pyrometer.tuning.prefetch.ahead import CopiesAhead
 from pyrometer.tuning.prefetch.nesting import Mover
 from pyrometer.tuning.prefetch.streams import DEVICES_WITH_STREAMS, Streams
@@ -71,8 +72,7 @@ class DevicePrefetcher:
             raise InputError(
                 f"batches: got {type(batches).__name__}; it must be iterable, such as a DataLoader or a list"
             )
-        if depth < 1:
-            raise InputError(f"depth: got {depth}; it must be at least 1, the default is 2")
+        require_count("depth", depth)
         self.batches = batches
         self.device = streams.device if streams is not None else resolved_device(device)
         self.depth = depth

@@ -46,11 +46,7 @@ class End(Record, frozen=True, kw_only=True, tag=True):
 
 
 class Forks:
-    """The hold on these processes; they end with it, or with this process.
-
-    Args:
-        num_ranks: how many.
-    """
+    """The hold on these processes; they end with it, or with this process."""
 
     def __init__(self, num_ranks: int) -> None:
         self.num_ranks = num_ranks

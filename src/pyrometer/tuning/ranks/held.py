@@ -21,8 +21,7 @@ from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.record import Record, from_json
 from pyrometer.tuning.ranks.forks import Forks
-from pyrometer.tuning.ranks.messages import Answer, merged
-from pyrometer.tuning.ranks.rank import WHERE
+from pyrometer.tuning.ranks.messages import WHERE, Answer, merged
 from pyrometer.tuning.trials.protocol import Open, Opened
 from pyrometer.tuning.trials.results import TRAINING_STEPS
 from pyrometer.workload.failure import signal_name
@@ -62,12 +61,6 @@ class HeldRanks:
     """One launch of a script, held at the end of a step.
 
     A script that comes to its end before it is asked no more is started again.
-
-    Args:
-        forks: what its ranks are forked from.
-        argv: the script and its arguments.
-        cwd: its working directory.
-        log: file for what it prints.
     """
 
     def __init__(self, forks: Forks, argv: Sequence[str], cwd: str, log: Path) -> None:

@@ -60,12 +60,7 @@ def laboratory_for(target: Target, forks: Forks, folder: Path, limits: Limits) -
 
 @dataclass
 class RankLaboratory(Laboratory):
-    """One script, in as many configurations as are asked for.
-
-    Args:
-        argv: the script and its arguments.
-        forks: what its ranks are forked from.
-    """
+    """One script, in as many configurations as are asked for."""
 
     num_steps = 240  # ranks wait for each other, and what delays one delays all
     num_blocks = 60

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import queue
 import random
@@ -31,18 +32,17 @@ from pyrometer.bench.worker import Ran, Run
 from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.record import Record
 from pyrometer.source.ownership import owner_of
+from pyrometer.tuning.levers.applying import not_applied, tryable
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.ranks.forks import serve_forks
-from pyrometer.tuning.ranks.messages import Answer, Hello
+from pyrometer.tuning.ranks.messages import WHERE, Answer, Hello
 from pyrometer.tuning.ranks.watch import Watch
 from pyrometer.tuning.recipe.recipe import load_recipe
 from pyrometer.tuning.recipe.signature import require_same_model, signature_of
 from pyrometer.tuning.trials import protocol, results
 from pyrometer.workload.failure import described
-
-WHERE = b"where"
 
 
 class HeldScript:
@@ -130,7 +130,7 @@ class HeldScript:
             clock="wall",
             first_call_s=self._times[0],
             apply_s=[0.0 for _ in self._opened.levers],
-            not_applied=not_in_force(self._subject, self._opened.levers),
+            not_applied=not_applied(self._subject, self._opened.levers),
         )
 
     def _ran(self) -> Ran:
@@ -198,27 +198,9 @@ def apply_to(subject: RankSubject, levers: Sequence[LeverChoice]) -> None:
         find_lever(choice.lever).apply(subject, choice.parameters)
 
 
-def not_in_force(subject: RankSubject, levers: Sequence[LeverChoice]) -> str | None:
-    """After some steps: which lever can be seen not to be in force, and why; `None` where all are."""
-    for choice in levers:
-        reason = find_lever(choice.lever).not_applied(subject, choice.parameters)
-        if reason is not None:
-            return f"{choice.lever}: {reason}"
-    return None
-
-
 def survey(subject: RankSubject, names: Sequence[str]) -> protocol.Surveyed:
     """Which levers may be tried on a script that has run for some steps, and what its global batch is."""
-    refused: dict[str, str] = {}
-    choices: dict[str, list[dict[str, Any]]] = {}
-    for name in names:
-        lever = find_lever(name)
-        reason = lever.refuses(subject)
-        listed = [] if reason is not None else lever.choices(subject)
-        if listed:
-            choices[name] = [dict(parameters) for parameters in listed]
-        else:
-            refused[name] = reason or "it found nothing to change in this script"
+    refused, choices = tryable(subject, names, "ranks")
     return protocol.Surveyed(
         refused=refused,
         choices=choices,
@@ -254,7 +236,7 @@ def run_with_recipe(path: Path, argv: Sequence[str]) -> None:
     def check() -> None:
         if watch.num_steps == 1:
             require_same_model(recipe.signature, signature_of(subject.whole))
-        if watch.num_steps == results.TRAINING_STEPS and (missing := not_in_force(subject, levers)):
+        if watch.num_steps == results.TRAINING_STEPS and (missing := not_applied(subject, levers)):
             sys.stderr.write(f"pyrometer: not in force: {missing}\n")
 
     watch = Watch(subject, check)
@@ -266,6 +248,7 @@ def main() -> None:
     """Do what the arguments say."""
     mode, place, *argv = sys.argv[1:]
     if mode == "serve":
+        importlib.import_module("torch._dynamo")  # which the first optimizer imports, in each fork anew
         order = serve_forks(place)
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(order.place)

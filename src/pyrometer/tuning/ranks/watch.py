@@ -31,10 +31,6 @@ class Watch(contextlib.ExitStack):
 
     The steps of a script are the updates of the optimizer that makes the first one.
 
-    Args:
-        subject: with the plan.
-        updated: called after each step, in the middle of the script.
-
     Attributes:
         losses: of the first steps, of each of their backward passes; on the device.
         gradients: that the first update was made with, this rank's part of them.

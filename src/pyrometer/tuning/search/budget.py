@@ -20,7 +20,7 @@ HASTY_S: Seconds = 120.0
 MOST_RESERVED = 0.4
 """Of the budget, for the confirmation: what is left of it goes to trials."""
 
-MOST_IN_ADVANCE = 0.3
+MOST_IN_ADVANCE = 0.2
 """Of the budget, as long as there is nothing to confirm: without a trial there never is."""
 
 DIAGNOSIS_SHARE = 0.1

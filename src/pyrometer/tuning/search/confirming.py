@@ -22,6 +22,7 @@ from scipy import stats
 from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.pairing import merged, robust_sd
 from pyrometer.bench.comparison.verdict import Outcome, Verdict
+from pyrometer.errors import NotApplicableError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, label_of
 from pyrometer.tuning.search.budget import FEWEST_PAIRS, SHORTEST_PAIR_S, shortest_pair_s
@@ -95,9 +96,9 @@ def confirm(
         begin = pairs.now()
         with _opened(laboratory, recipe, seed) as (baseline, changed):
             opening_s = pairs.now() - begin
-            if (
-                number == 0
-            ):  # before the steps that are timed: they train the model that the check starts from
+            if changed.opened.not_applied is not None:
+                raise NotApplicableError(changed.opened.not_applied)
+            if number == 0:  # before steps are timed, which train the model that the check starts from
                 numerics = laboratory.check(changed)
             compared_s = pairs.compared_s(number, opening_s, laboratory.step_s)
             rule = DecisionRule(confidence=0.99, looks=(laboratory.num_blocks,))
@@ -157,10 +158,6 @@ def _noise(blocks: Sequence[float]) -> float:
 
 def expected_next(ratios: Sequence[Ratio], noise: float = 0.0) -> tuple[Ratio, Ratio, Ratio]:
     """The geometric mean, and the interval in which the ratio of another pair of processes is expected.
-
-    Args:
-        ratios: one of each pair.
-        noise: variance of the logarithm of each, of measuring alone.
 
     >>> mean, low, high = expected_next([0.50, 0.51, 0.49, 0.50])
     >>> round(mean, 2), round(low, 2), round(high, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.quantity import Seconds
 from pyrometer.tuning.levers.choice import Configuration
 from pyrometer.tuning.outcome import Goal
 from pyrometer.tuning.search.baseline import Baseline
@@ -14,9 +15,12 @@ from pyrometer.tuning.trials.protocol import Source
 
 
 def goals_of(
-    source: Source, settings: TuneSettings, base: Baseline, confirmation: Confirmation
+    source: Source, settings: TuneSettings, base: Baseline, confirmation: Confirmation, limit_s: Seconds
 ) -> Iterator[Goal]:
-    """Each goal that was given, with what was reached: by the recipe where one was confirmed, else by the baseline."""
+    """Each goal that was given, with what was reached: by the recipe where one was confirmed, else by the baseline.
+
+    What the hardware leaves is looked for within a time.
+    """
     verdict = confirmation.verdict if confirmation.configuration else None
     if settings.latency_s is not None:
         before = base.measurement.median_s
@@ -24,7 +28,8 @@ def goals_of(
         reached = before if verdict is None else (verdict.baseline_s or before) * verdict.ratio
         met = reached <= settings.latency_s
         known = source != Source()  # not of a script
-        left = "" if met or not known else remaining(source, reached, _dtype(confirmation.configuration))
+        dtype = _dtype(confirmation.configuration)
+        left = "" if met or not known else remaining(source, reached, dtype, limit_s)
         yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met, left=left)
     if settings.memory_bytes is not None:
         peak = confirmation.peak_bytes if confirmation.configuration else base.peak_bytes

@@ -27,11 +27,6 @@ class Journal:
 
     A line that was cut short by the end of its process is left out, as is a whole file of another program, goal or machine.
 
-    Args:
-        path: the file.
-        identity: digits of the program, the settings and the machine.
-        resume: keep what is there.
-
     Attributes:
         note: what became of that; `None` where nothing was to be kept.
     """

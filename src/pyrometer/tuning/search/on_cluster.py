@@ -66,9 +66,6 @@ class Attempt(NamedTuple):
 class Bench:
     """A machine's laboratory, with the baseline as its reference; lives in a process of Ray.
 
-    Args:
-        order: what it holds.
-
     Raises:
         PyrometerError: the machine is of another kind, or the workload does not run on it.
     """
@@ -104,12 +101,7 @@ class Bench:
 
 
 class Crew:
-    """The benches of a cluster.
-
-    Args:
-        ray: the module, connected.
-        benches: one on each machine.
-    """
+    """The benches of a cluster."""
 
     def __init__(self, ray: Any, benches: Sequence[Any]) -> None:
         self._ray = ray

@@ -28,11 +28,6 @@ def _measured() -> dict[str, dict[str, dict[str, tuple[Ratio, Ratio]]]]:
 def priors_of(device: str, family: str, step_s: Seconds) -> dict[str, Prediction]:
     """The range that each lever is expected in, of new over old time; empty for kinds that nothing is known of.
 
-    Args:
-        device: kind of machine, such as `cpu with bfloat16`.
-        family: what the model's arithmetic is, such as `convolutions`.
-        step_s: of the baseline.
-
     >>> priors_of("cpu", "products", 1e-4)["compile"].low > 1
     True
     """

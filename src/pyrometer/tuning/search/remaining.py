@@ -28,7 +28,6 @@ from pyrometer.workload.inference import Inference
 from pyrometer.workload.loading import load_workload
 
 PEAKS_S: Seconds = 6.0
-LATEST_S: Seconds = 180.0
 
 
 class FloorRequest(Record, frozen=True, kw_only=True):
@@ -102,10 +101,10 @@ def _rates(peaks: Peaks, scale: int, dtype: str, moved: Bytes) -> tuple[float, f
     return scale * (matmul.best if matmul else 0.0), bytes_per_s * (scale if within else 1)
 
 
-def remaining(source: Source, reached_s: Seconds, dtype: str) -> str:
-    """How near to the limit a step is, in words; why that is not known where it could not be found out."""
+def remaining(source: Source, reached_s: Seconds, dtype: str, limit_s: Seconds) -> str:
+    """How near to the limit a step is, in words; why that is not known where it could not be found out in time."""
     try:
-        floor = run_fresh(floor_of, FloorRequest(source=source, dtype=dtype), timeout_s=LATEST_S)
+        floor = run_fresh(floor_of, FloorRequest(source=source, dtype=dtype), timeout_s=limit_s)
     except PyrometerError as error:
         return f"what the hardware leaves is not known: {error}"
     if floor.least_s is None or floor.least_s <= 0:

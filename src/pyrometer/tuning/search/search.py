@@ -17,14 +17,16 @@ from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
-from pyrometer.tuning.levers.configuration import lacks, with_lever, without_lever
+from pyrometer.tuning.levers.configuration import with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
 from pyrometer.tuning.search.budget import TRIAL_SHARE, Budget
 from pyrometer.tuning.search.combining import expected_over, gains_of
+from pyrometer.tuning.search.finishing import WORTH_DECIDING, leave_out_needless, look_again
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order
+from pyrometer.tuning.search.remaining import PEAKS_S
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials.gate import Numerics
 from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
@@ -45,7 +47,10 @@ REOPENED = 0.3
 """Of a configuration's price, to open it again: what it compiled or exported is found ready."""
 
 SLOW_START = 1.5
-"""Times what the baseline took to be opened, which a configuration is given at least."""
+"""Times what starting a process takes, which a configuration is given to be opened at least."""
+
+NEXT_START = 1.25
+"""Times the same, below which no further trial is begun."""
 
 BOTH_OPENED = 1.3
 """Of the time that one process takes to start, for two at once."""
@@ -53,14 +58,11 @@ BOTH_OPENED = 1.3
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
 
-WORTH_DECIDING = 0.97
-"""Ratio above which a lever is dropped at the first look, undecided: the time goes to those that promise more."""
-
 VARIED = 1.25
 """An executor so many times slower than the best is not made up for by other parameters of its own."""
 
-THEN_S: Seconds = 10.0
-"""After the confirmation, to find out what the hardware leaves where a goal was missed."""
+THEN_SHARE = 0.15
+"""Of the budget at most, to find out what the hardware leaves where a goal was missed."""
 
 LEAST_SAVING = 0.02
 """Of the peak of memory, as a share: single runs of one program differ by about that."""
@@ -91,7 +93,7 @@ class Search:
         best: the best configuration so far.
         outcomes: of everything that was tried, in order.
         num_steps: that decide most comparisons.
-        opening_s: what starting a process with the baseline takes.
+        opening_s: what starting a process takes at present, and the baseline in it took at least.
         ahead: may try what waits elsewhere, and write the outcomes into the journal.
     """
 
@@ -111,12 +113,13 @@ class Search:
     ahead: Callable[[Search, Sequence[LeverChoice]], None] | None = None
     _open: OpenConfiguration | None = None
     _executors: dict[str, LeverOutcome] = field(default_factory=dict)
+    _first_opening_s: Seconds = 0.0
 
     def begin_with(self, baseline: OpenConfiguration) -> None:
         """Take over an open baseline."""
         self._open = baseline
-        self.opening_s = baseline.elapsed_s
-        self._reserve()
+        self.opening_s = self._first_opening_s = baseline.elapsed_s
+        self.reserve()
 
     def close(self) -> None:
         """End the worker that holds the best configuration."""
@@ -134,7 +137,8 @@ class Search:
                     self._run_stage(stage, choices)
             else:
                 self._try_all(choices)
-                self._prune()
+                look_again(self)
+                leave_out_needless(self)
         except KeyboardInterrupt:
             self.interrupted = True
 
@@ -169,7 +173,7 @@ class Search:
                 self.ahead(self, waiting)
             fitting = next((each for each in waiting if self._fits(each)), None)
             # With something to confirm, time is better spent on that than on what would be cut short.
-            if not self._has_time or (fitting is None and self.best):
+            if not self.has_time or (fitting is None and self.best):
                 for left in waiting:
                     if left.lever not in decided:
                         self.outcomes.append(self._untried(left))
@@ -191,22 +195,29 @@ class Search:
         return applying_s + sum(map(len, choices.values())) * (self.opening_s + self._trial_s)
 
     @property
-    def _has_time(self) -> bool:
-        return self.budget.trials_left_s > SLOW_START * self.opening_s + SHORTEST_TRIAL_S
+    def has_time(self) -> bool:
+        """Whether another trial may begin."""
+        return self.budget.trials_left_s > NEXT_START * self.opening_s + SHORTEST_TRIAL_S
 
     def _fits(self, choice: LeverChoice) -> bool:
         """Whether applying a lever is expected to end in time, on a machine as busy as this one was when the baseline started."""
         busy = max(1.0, self.opening_s / QUIET_OPENING_S)
         return find_lever(choice.lever).minutes * TYPICAL_S * busy < self._open_limit_s
 
-    def _reserve(self) -> None:
+    def reserve(self) -> None:
         """Set aside what confirming the best configuration takes."""
         price_s = 0.0 if self._open is None else self._open.price_s
         pair_s = BOTH_OPENED * self.opening_s + REOPENED * price_s
-        then_s = 0.0 if self.settings.latency_s is None else THEN_S
         # As long as there is nothing to confirm, the least will do: what is found late is confirmed more briefly.
         num_pairs = self.settings.num_confirmations if self.best else 0
-        self.budget.reserve(num_pairs, pair_s, self.step_s, then_s)
+        self.budget.reserve(num_pairs, pair_s, self.step_s, self.then_s)
+
+    @property
+    def then_s(self) -> Seconds:
+        """After the confirmation, to find out what the hardware leaves where a goal for latency is missed."""
+        if self.settings.latency_s is None:
+            return 0.0
+        return min(PEAKS_S + SLOW_START * self.opening_s, self.budget.total_s * THEN_SHARE)
 
     def _untried(self, choice: LeverChoice) -> LeverOutcome:
         total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
@@ -215,7 +226,7 @@ class Search:
             reason += f"; starting a process takes {format_seconds(self.opening_s)} here"
         told = any(each.outcome == "untried" and each.reason == reason for each in self.outcomes)
         configuration = self.configuration_of(choice)
-        return replace(self._blank(choice, configuration), reason="" if told else reason)
+        return replace(self.blank(choice, configuration), reason="" if told else reason)
 
     # ---- one lever ---------------------------------------------------------------------------------------------
 
@@ -229,14 +240,14 @@ class Search:
             return settled
         outcome = self._judged(choice, configuration)
         under = self._under(choice)
-        if outcome.outcome in {"slower", "no gain", "undecided"} and under is not None and self._has_time:
+        if outcome.outcome in {"slower", "no gain", "undecided"} and under is not None and self.has_time:
             together = self._judged(choice, under)
             if together.ratio is not None and together.ratio < (outcome.ratio or math.inf):
                 outcome, configuration = together, under
         self._remember(choice, outcome)
         if outcome.outcome == "kept":
             self.best = configuration
-            self._reserve()
+            self.reserve()
         return outcome
 
     def settled(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome | None:
@@ -248,18 +259,18 @@ class Search:
             and self._running not in lever.executors
         ):
             reason = f"does nothing under {self._running}, which is faster"
-            return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
-        missing = lacks(lever, configuration)
+            return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
+        missing = lever.needs - {each.lever for each in configuration}
         if missing:
             needed = " and ".join(sorted(missing))
             reason = f"has no effect without {needed}, which was not tried before or does not run here"
-            return replace(self._blank(choice, configuration), outcome="not applicable", reason=reason)
+            return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
         known = self._executors.get(choice.lever)
         if known is not None and known.ratio is not None and known.ratio > VARIED:
             reason = (
                 f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
             )
-            return replace(self._blank(choice, configuration), reason=reason)
+            return replace(self.blank(choice, configuration), reason=reason)
         return None
 
     def _judged(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
@@ -316,10 +327,15 @@ class Search:
         if outcome.outcome == "kept" or choice.lever not in self._executors:
             self._executors[choice.lever] = outcome
 
-    def tried(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
-        """Open a configuration, weigh it, and hold it open in place of the best where it is better."""
+    def tried(
+        self, choice: LeverChoice, configuration: Configuration, *, longer: bool = False
+    ) -> LeverOutcome:
+        """Open a configuration, weigh it, and hold it open in place of the best where it is better.
+
+        With `longer` the comparison may take all of the time that is left for trials.
+        """
         now, limit_s = self.budget.now, self._open_limit_s
-        begin, blank = now(), self._blank(choice, configuration)
+        begin, blank = now(), self.blank(choice, configuration)
         try:
             candidate = self.laboratory.open(configuration, timeout_s=limit_s)
         except NotApplicableError as error:
@@ -330,10 +346,13 @@ class Search:
                 reason = f"applying it takes longer than {format_seconds(limit_s)}, which is too much of what was left"
                 return replace(blank, reason=f"{reason} of the budget", elapsed_s=took_s)
             return replace(blank, outcome="failed", reason=str(error), elapsed_s=took_s)
+        # Processes start more slowly while others use the machine, and what is set aside has to follow.
+        self.opening_s = max(self._first_opening_s, candidate.elapsed_s - candidate.price_s)
+        self.reserve()
         with contextlib.ExitStack() as stack:
             stack.callback(candidate.close)
             try:
-                weighed = self._weighed(blank, candidate)
+                weighed = self._weighed(blank, candidate, longer=longer)
             except PyrometerError as error:
                 weighed = replace(blank, outcome="failed", reason=str(error))
             if weighed.outcome == "kept":
@@ -347,7 +366,7 @@ class Search:
         left_s = (self.budget.trials_left_s - SHORTEST_TRIAL_S) * OPEN_SHARE
         return max(min(LATEST_OPEN_S, left_s), SLOW_START * self.opening_s)
 
-    def _weighed(self, blank: LeverOutcome, candidate: OpenConfiguration) -> LeverOutcome:
+    def _weighed(self, blank: LeverOutcome, candidate: OpenConfiguration, *, longer: bool) -> LeverOutcome:
         """Is it applied, does it compute the same, is it within memory, and is it faster?"""
         opened = candidate.opened
         priced = replace(
@@ -368,8 +387,11 @@ class Search:
         )
         if numerics.refused is not None:
             return replace(checked, outcome="wrong numbers", reason=numerics.refused)
+        trial_s = (
+            min(max(self.budget.trials_left_s, self._trial_s), LONGEST_TRIAL_S) if longer else self._trial_s
+        )
         verdict = self.laboratory.compare(
-            self._best_side(), candidate, self._trial_s, seed=self.settings.seed, gives_up=WORTH_DECIDING
+            self._best_side(), candidate, trial_s, seed=self.settings.seed, gives_up=WORTH_DECIDING
         )
         timed = replace(
             checked,
@@ -384,35 +406,32 @@ class Search:
 
     def _decided(self, timed: LeverOutcome, verdict: Verdict) -> LeverOutcome:
         peak, limit = timed.peak_bytes, self.settings.memory_bytes
-        best_peak = self._best_peak_bytes if limit is not None else None
+        best_peak = self.best_peak_bytes if limit is not None else None
         if verdict.outcome != "faster":
             if timed.stage == "memory" and self._is_nearer(peak, best_peak) and self._is_in_time(verdict):
                 return replace(
                     timed, outcome="kept", reason=f"{sentence(verdict)}; {_saving(best_peak, peak)}"
                 )
             return replace(timed, outcome=_RESULTS[verdict.outcome], reason=sentence(verdict))
-        if limit is not None and self._is_further(peak, best_peak):
+        if limit is not None and self.is_further(peak, best_peak):
             needs = f"faster, but it takes {format_bytes(peak or 0)} where {format_bytes(limit)} is the goal"
             return replace(timed, outcome="no gain", reason=needs)
         return replace(timed, outcome="kept")
 
     @property
-    def _best_peak_bytes(self) -> Bytes:
+    def best_peak_bytes(self) -> Bytes:
+        """The peak of memory of the best configuration."""
         return self.laboratory.peak_bytes(self._best_side())
 
     def _is_nearer(self, peak: Bytes | None, than: Bytes | None) -> bool:
         """Whether a peak comes nearer to a goal that is not met yet."""
-        limit = self.settings.memory_bytes
-        if limit is None or peak is None or than is None:
-            return False
-        return than > limit and peak < than * (1 - LEAST_SAVING)
+        limit = self.settings.memory_bytes or math.inf
+        return peak is not None and than is not None and than > limit and peak < than * (1 - LEAST_SAVING)
 
-    def _is_further(self, peak: Bytes | None, than: Bytes | None) -> bool:
+    def is_further(self, peak: Bytes | None, than: Bytes | None) -> bool:
         """Whether a peak exceeds the goal, and what there was before."""
-        limit = self.settings.memory_bytes
-        if limit is None or peak is None or than is None:
-            return False
-        return peak > limit and peak > than * (1 + LEAST_SAVING)
+        limit = self.settings.memory_bytes or math.inf
+        return peak is not None and than is not None and peak > max(limit, than * (1 + LEAST_SAVING))
 
     def _is_in_time(self, verdict: Verdict) -> bool:
         """Whether steps stay within the goal for latency."""
@@ -431,7 +450,8 @@ class Search:
             self._open = self.laboratory.open(self.best)
         return self._open
 
-    def _blank(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
+    def blank(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
+        """The outcome of a lever before anything is known of it."""
         lever, predicted = find_lever(choice.lever), self.expected(choice, configuration)
         return LeverOutcome(
             name=choice.lever,
@@ -453,36 +473,3 @@ class Search:
         return expected_over(
             predicted, choice.lever, known | gains_of(self.outcomes), self.best, configuration
         )
-
-    # ---- the winners -------------------------------------------------------------------------------------------
-
-    def _prune(self) -> None:
-        """Leave out winners that bring nothing beside the others, the earliest first: some levers cancel each other."""
-        for choice in list(self.best):
-            rest = without_lever(self.best, choice.lever)
-            added = self.journal.recall(rest, self.best)
-            if choice not in self.best or (added is not None and added.outcome == "kept"):
-                continue  # the last one was kept against just that
-            if not self._has_time:
-                return
-            self.progress(0.99, f"is {choice.label} still needed?")
-            self._leave_out(choice, rest)
-
-    def _leave_out(self, choice: LeverChoice, rest: Configuration) -> None:
-        best_peak = None if self.settings.memory_bytes is None else self._best_peak_bytes
-        recalled = self.journal.recall(self.best, rest)
-        outcome = recalled or self.tried(choice, rest)
-        if recalled is None:
-            self.journal.add(outcome)
-        # Without it as fast: the shorter recipe is the better one, unless it is what keeps memory down.
-        if outcome.outcome in {"kept", "no gain"} and not self._is_further(outcome.peak_bytes, best_peak):
-            said = f"was kept at first; with {label_of(rest)} it brings nothing more"
-            if outcome.ratio is not None and outcome.ci_low is not None and outcome.ci_high is not None:
-                said += f" (without it {format_ratio(outcome.ratio, outcome.ci_low, outcome.ci_high)})"
-            self.outcomes = [
-                replace(each, outcome="no gain", reason=said)
-                if each.outcome == "kept" and each.label == choice.label
-                else each
-                for each in self.outcomes
-            ]
-            self.best = rest

@@ -55,27 +55,44 @@ class Axes:
         """The sizes of a call.
 
         Raises:
-            InputError: an input that is no tensor or has too few dimensions, inputs that disagree, or a size that no input has.
+            InputError: an input that is no tensor, or as of `sizes_of`.
+        """
+        shapes: dict[str, Sequence[int]] = {}
+        for name in self.inputs:
+            value = self.get(name, args, kwargs)
+            if isinstance(value, torch.Tensor):
+                shapes[name] = value.shape
+            elif value is not None:
+                raise InputError(f"{name}: got {type(value).__name__}; only tensors can be padded")
+        return self.sizes_of(shapes, "the call")
+
+    def sizes_of(self, shapes: Mapping[str, Sequence[int]], where: str) -> Sizes:
+        """The sizes of inputs with these shapes.
+
+        Raises:
+            InputError: an input with too few dimensions, inputs that disagree, or a size that no input has; says where.
         """
         found: dict[str, int] = {}
         for name, dims in self.inputs.items():
-            value = self.get(name, args, kwargs)
-            if value is None:
-                continue
-            for dim, axis in dims.items():
-                size = _size(name, value, dim)
-                if found.setdefault(axis, size) != size:
+            for dim, axis in dims.items() if name in shapes else ():
+                shape = shapes[name]
+                if not -len(shape) <= dim < len(shape):
                     raise InputError(
-                        f"{name}: dimension {dim} is {size}, but {axis} is {found[axis]} in another input; "
+                        f"{where}: {name} has the shape {list(shape)}, without the dimension {dim} that is declared to vary; "
+                        f"legal are dimensions from {-len(shape)} to {len(shape) - 1}"
+                    )
+                if found.setdefault(axis, shape[dim]) != shape[dim]:
+                    raise InputError(
+                        f"{where}: dimension {dim} of {name} is {shape[dim]}, but {axis} is {found[axis]} in another input; "
                         "dimensions that vary for themselves need different names in dims"
                     )
-        try:
-            return tuple([found[axis] for axis in self.names])
-        except KeyError as error:
-            given = ", ".join(self.inputs)
+        missing = next((axis for axis in self.names if axis not in found), None)
+        if missing is not None:
             raise InputError(
-                f"no input of the call has the size {error}; it is declared for {given}"
-            ) from None
+                f"{where}: has the inputs {', '.join(shapes) or 'none'}, none of which tells {missing}; "
+                f"give the shape of {' or '.join(name for name, dims in self.inputs.items() if missing in dims.values())}"
+            )
+        return tuple([found[axis] for axis in self.names])
 
     def with_sizes(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Sizes
@@ -228,17 +245,6 @@ def _dense_format(tensor: torch.Tensor) -> torch.memory_format | None:
     return next(
         (candidate for candidate in candidates if tensor.is_contiguous(memory_format=candidate)), None
     )
-
-
-def _size(name: str, value: Any, dim: int) -> int:
-    if not isinstance(value, torch.Tensor):
-        raise InputError(f"{name}: got {type(value).__name__}; only tensors can be padded")
-    if not -value.dim() <= dim < value.dim():
-        raise InputError(
-            f"dims: dimension {dim} of {name!r} is declared to vary, but the input has the shape {list(value.shape)}; legal are "
-            f"dimensions from {-value.dim()} to {value.dim() - 1}"
-        )
-    return value.shape[dim]
 
 
 def _axis(name: str, dim: int, own: Any, edges: dict[str, list[int]]) -> str:

@@ -105,13 +105,7 @@ class Watch(TorchFunctionMode):
 
 
 def find_culprit(plain: Watch, padded: Watch, tolerance: float) -> Culprit | None:
-    """The operation that lets padding in; `None` when it cannot be told.
-
-    Args:
-        plain: the run as it was called.
-        padded: the run with padded inputs.
-        tolerance: largest relative error that counts as agreement.
-    """
+    """The operation that lets padding in; `None` when it cannot be told."""
     states: list[str] = []
     merging: Culprit | None = None
     for ours, theirs in zip(padded.calls, plain.calls, strict=False):

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from pyrometer.bench.memory import MemoryMeter
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
@@ -17,7 +15,7 @@ from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingE
 from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.isolated import CompileSettings
-from pyrometer.tuning.shapes.learning import first_plan, learn_plan, with_cells
+from pyrometer.tuning.shapes.learning import first_plan, learn_plan, plan_of
 from pyrometer.tuning.shapes.masks import Mask, masking_for
 from pyrometer.tuning.shapes.policy import BucketPolicy, policy_from
 from pyrometer.tuning.shapes.precompiling import Precompiling
@@ -238,11 +236,10 @@ class ShapeBuckets:
     def _switch(self, way: str) -> None:
         """Give all calls to another way than buckets of several sizes."""
         if way == "one_size" and self._plan is not None:
-            axes = [msgspec.structs.replace(axis, edges=axis.edges[-1:]) for axis in self._plan.axes]
-            one = with_cells(msgspec.structs.replace(self._plan, axes=axes), self._sample)
+            largest = [axis.edges[-1] for axis in self._plan.axes]
             with self._serving.lock:
-                self._plan = one
-                self._serving.drop_unless({tuple(axis.edges[0] for axis in axes)})
+                self._plan = plan_of(self.axes.names, [[size] for size in largest], self._sample)
+                self._serving.drop_unless({tuple(largest)})
         elif way != "buckets":
             self._serving.instead = self.model if way == "eager" else self._serving.graphs.dynamic.call
 

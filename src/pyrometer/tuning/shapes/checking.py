@@ -15,9 +15,9 @@ from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for
 from pyrometer.errors import InputError
 from pyrometer.quantity import format_percent
+from pyrometer.tuning.dropless import Dropless
 from pyrometer.tuning.shapes.axes import like_the_tensor
 from pyrometer.tuning.shapes.blame import Culprit, Watch, find_culprit, watching
-from pyrometer.tuning.shapes.dropout import Dropless
 from pyrometer.workload.state import preserved_rng
 
 CallArguments: TypeAlias = "tuple[tuple[Any, ...], Mapping[str, Any]]"
@@ -39,12 +39,7 @@ class PaddingError(InputError):
 
 @dataclass(frozen=True)
 class Reference:
-    """The model as the caller gave it; running it here leaves no trace.
-
-    Attributes:
-        model: a module or a function.
-        tolerance: largest relative error that is legal; by dtype when `None`.
-    """
+    """The model as the caller gave it; running it here leaves no trace."""
 
     model: Callable[..., Any]
     tolerance: float | None = None
@@ -52,13 +47,7 @@ class Reference:
     def run(
         self, call: CallArguments, watch: Watch | None = None, *, dropless: Dropless | None = None
     ) -> Any:
-        """What the model returns, without gradients and dropout; inputs are copied, since it may write to them.
-
-        Args:
-            call: its arguments.
-            watch: sees what runs.
-            dropless: is told whether there was dropout to leave out.
-        """
+        """What the model returns, without gradients and dropout; inputs are copied, since it may write to them."""
         state = ModelState.of(self.model)
         observing = watching(self.model, watch) if watch is not None else contextlib.nullcontext()
         try:

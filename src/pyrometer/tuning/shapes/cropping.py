@@ -92,17 +92,12 @@ class Cut(NamedTuple):
     size: int
 
 
-def crop(output: Any, rules: Iterable[CropRule], sizes: Mapping[str, int]) -> Any:
-    """Cut an output back to what belongs to the true sizes; nested outputs keep their form.
+def cut(output: Any, cuts: Iterable[Cut]) -> Any:
+    """Cut dimensions of the leaves of an output that are longer; what is cut is dense, and nested outputs keep their form.
 
-    >>> crop({"y": torch.arange(4)}, [CropRule(leaf=0, dim=0, axis="n")], {"n": 3})
+    >>> cut({"y": torch.arange(4)}, [Cut(leaf=0, dim=0, size=3)])
     {'y': tensor([0, 1, 2])}
     """
-    return cut(output, [Cut(rule.leaf, rule.dim, rule.size(sizes[rule.axis])) for rule in rules])
-
-
-def cut(output: Any, cuts: Iterable[Cut]) -> Any:
-    """Cut dimensions of the leaves of an output that are longer; what is cut is dense."""
     if type(output) is torch.Tensor:
         whole = output
         for _, dim, size in cuts:

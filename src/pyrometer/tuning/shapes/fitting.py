@@ -10,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.tuning.dropless import Dropless
 from pyrometer.tuning.shapes.axes import Axes, Sizes, fit, like_the_tensor
 from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError, Reference, size_told
 from pyrometer.tuning.shapes.cropping import (
@@ -21,7 +22,6 @@ from pyrometer.tuning.shapes.cropping import (
     learn_rules,
     output_shapes,
 )
-from pyrometer.tuning.shapes.dropout import Dropless
 from pyrometer.tuning.shapes.hostile import Hostile
 from pyrometer.tuning.shapes.masks import NAMES, Masking
 from pyrometer.tuning.shapes.record import CropRule
@@ -37,15 +37,7 @@ MASK_NAMES = frozenset(name for names in NAMES.values() for name in names)
 
 @dataclass
 class Fitting:
-    """Pads, masks and cuts for one model.
-
-    Attributes:
-        model: a module or a function.
-        axes: what varies.
-        masking: how the model is told what is padding, if it is.
-        reference: the model as a measure of what is right.
-        rules: by axis, how outputs follow it; learned at the first padded call.
-    """
+    """Pads, masks and cuts for one model."""
 
     model: Callable[..., Any]
     axes: Axes

@@ -49,13 +49,7 @@ THOROUGH = (
 
 @dataclass(frozen=True)
 class Hostile:
-    """Other values for the inputs of one call.
-
-    Attributes:
-        axes: what varies.
-        kept: inputs that stay as they are.
-        call: as the caller made it.
-    """
+    """Other values for the inputs of one call."""
 
     axes: Axes
     kept: frozenset[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 from pyrometer.errors import InputError
 from pyrometer.record import from_json
 from pyrometer.tuning.shapes.axes import Axes, Sizes
-from pyrometer.tuning.shapes.grid import plan_each, plan_grid
+from pyrometer.tuning.shapes.grid import plan_grid
 from pyrometer.tuning.shapes.planning import plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
 from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan
@@ -61,7 +62,7 @@ def _read_plan(path: str | Path) -> BucketPlan:
 def learn_plan(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy) -> BucketPlan:
     """The cheapest edges for the sizes that were seen.
 
-    One size is planned exactly; two jointly as a grid (`plan_grid` says whether that is exact); more each for itself.
+    One size is planned exactly, several as a grid.
 
     Raises:
         InputError: nothing was seen.
@@ -77,12 +78,11 @@ def learn_plan(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy) -> B
         for place, name in enumerate(axes.names)
     )
     edges = _edges(axes, seen, policy, largest)
-    planned = [AxisPlan(name=name, edges=own) for name, own in zip(axes.names, edges, strict=True)]
-    plan = with_cells(BucketPlan(axes=planned, num_samples=sum(seen.values())), seen)
+    plan = plan_of(axes.names, edges, seen)
     furthest = [own[-1] for own in edges]
-    if furthest in plan.cells:
+    if not policy.cover or furthest in plan.cells:
         return plan
-    return msgspec.structs.replace(plan, cells=[*plan.cells, furthest] if policy.cover else plan.cells)
+    return msgspec.structs.replace(plan, cells=[*plan.cells, furthest])
 
 
 def given_plan(axes: Axes, seen: Mapping[Sizes, int]) -> BucketPlan:
@@ -91,23 +91,21 @@ def given_plan(axes: Axes, seen: Mapping[Sizes, int]) -> BucketPlan:
     >>> given_plan(Axes(("n",), {"x": {1: "n"}}, {}, edges={"n": [8, 16]}), {}).cells
     [[8], [16]]
     """
-    planned = [AxisPlan(name=name, edges=axes.edges[name]) for name in axes.names]
-    plan = BucketPlan(axes=planned, num_samples=sum(seen.values()))
-    if seen:
-        return with_cells(plan, seen)
-    cells = [list(cell) for cell in itertools.product(*(axis.edges for axis in planned))]
-    return msgspec.structs.replace(plan, cells=cells)
+    edges = [axes.edges[name] for name in axes.names]
+    plan = plan_of(axes.names, edges, seen)
+    return plan if seen else msgspec.structs.replace(plan, cells=list(map(list, itertools.product(*edges))))
 
 
-def with_cells(plan: BucketPlan, seen: Mapping[Sizes, int]) -> BucketPlan:
-    """The plan with the combinations of edges that some sizes need, the most frequent first, and their padding."""
+def plan_of(names: Iterable[str], edges: Iterable[list[int]], seen: Mapping[Sizes, int]) -> BucketPlan:
+    """The plan of some edges, with the combinations that some sizes need, the most frequent first, and their padding."""
+    axes = [AxisPlan(name=name, edges=own) for name, own in zip(names, edges, strict=True)]
+    plan = BucketPlan(axes=axes, num_samples=sum(seen.values()))
     used = calls_by_cell(plan, seen)
-    real = sum(count * volume(sizes) for sizes, count in seen.items() if plan.edges(sizes) is not None)
-    padded = sum(count * volume(cell) for cell, count in used.items())
-    return BucketPlan(
-        axes=plan.axes,
+    real = sum(count * math.prod(sizes) for sizes, count in seen.items() if plan.edges(sizes) is not None)
+    padded = sum(count * math.prod(cell) for cell, count in used.items())
+    return msgspec.structs.replace(
+        plan,
         cells=[list(cell) for cell, _ in used.most_common()],
-        num_samples=plan.num_samples,
         padding_share=1 - real / padded if padded else None,
     )
 
@@ -122,34 +120,18 @@ def calls_by_cell(plan: BucketPlan, seen: Mapping[Sizes, int]) -> Counter[Sizes]
     return calls
 
 
-def volume(sizes: Sizes) -> int:
-    """The number of elements that sizes span.
-
-    >>> volume((2, 3))
-    6
-    """
-    product = 1
-    for size in sizes:
-        product *= size
-    return product
-
-
 def _edges(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy, largest: Sizes) -> list[list[int]]:
     align = tuple(policy.alignment(name) for name in axes.names)
-    if len(align) == 1:
-        plan = plan_edges(
-            {sizes[0]: count for sizes, count in seen.items()},
-            policy.max_graphs,
-            step_cost=policy.step_cost,
-            align=align[0],
-            cover=largest[0],
-            compile_cost=policy.compile_cost,
-            expected_calls=policy.expected_calls,
-        )
-        return [plan.edges]
-    covered = {**seen, largest: seen.get(largest, 1)}
-    if len(align) == 2:
-        pairs = {(sizes[0], sizes[1]): count for sizes, count in covered.items()}
-        grid = plan_grid(pairs, policy.max_graphs, step_cost=policy.step_cost, align=(align[0], align[1]))
-        return [grid.rows, grid.columns]
-    return plan_each(Counter(covered).elements(), policy.max_graphs, align=align)
+    if len(align) > 1:
+        covered = {**seen, largest: seen.get(largest, 1)}
+        return plan_grid(covered, policy.max_graphs, policy.cost, align)
+    plan = plan_edges(
+        {sizes[0]: count for sizes, count in seen.items()},
+        policy.max_graphs,
+        step_cost=policy.step_cost,
+        align=align[0],
+        cover=largest[0],
+        compile_cost=policy.compile_cost,
+        expected_calls=policy.expected_calls,
+    )
+    return [plan.edges]

@@ -108,14 +108,7 @@ class Masking:
         sizes: Sizes,
         edges: Sizes,
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The padded call with its mask.
-
-        Args:
-            given: the call as the caller made it.
-            padded: the same with the declared inputs padded.
-            sizes: true sizes.
-            edges: sizes after padding.
-        """
+        """The padded call with its mask."""
         own = self.axes.get(self.mask.name, *given)
         if own is None:
             tensor = self._made(self.axes.get(self.source, *padded), sizes, edges)

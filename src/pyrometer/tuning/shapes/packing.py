@@ -13,19 +13,14 @@ from dataclasses import dataclass
 import torch
 
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.tuning.shapes.record import PackingReport
 from pyrometer.tuning.shapes.sampler import batch_padding, whole_lengths
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A sequence in a row, or a part of one.
-
-    Attributes:
-        sequence: its number.
-        start: the first of its tokens that is here; 0 for a whole sequence.
-        length: how many tokens.
-    """
+    """A sequence in a row, or a part of one."""
 
     sequence: int
     start: int
@@ -37,13 +32,7 @@ Row = list[Piece]
 
 @dataclass(frozen=True)
 class Packing:
-    """Which sequence lies where.
-
-    Attributes:
-        capacity: length of every row.
-        rows: pieces in the order in which they lie.
-        lengths: of the sequences.
-    """
+    """Which sequence lies where."""
 
     capacity: int
     rows: list[Row]
@@ -57,9 +46,8 @@ class Packing:
         """
         first = sequences[0]
         packed = first.new_full((len(self.rows), self.capacity, *first.shape[1:]), pad_value)
-        for row, column, piece in self._places():
-            taken = sequences[piece.sequence][piece.start : piece.start + piece.length]
-            packed[row, column : column + piece.length] = taken
+        for place, piece in self._places():
+            packed[place] = sequences[piece.sequence][piece.start : piece.start + piece.length]
         return packed
 
     def position_ids(self) -> torch.Tensor:
@@ -69,10 +57,8 @@ class Packing:
         [[0, 1, 0, 0]]
         """
         tensor = torch.zeros(len(self.rows), self.capacity, dtype=torch.int64)
-        for row, column, piece in self._places():
-            tensor[row, column : column + piece.length] = torch.arange(
-                piece.start, piece.start + piece.length
-            )
+        for place, piece in self._places():
+            tensor[place] = torch.arange(piece.start, piece.start + piece.length)
         return tensor
 
     def segment_ids(self) -> torch.Tensor:
@@ -82,11 +68,8 @@ class Packing:
         [[1, 1, 2, 0]]
         """
         tensor = torch.zeros(len(self.rows), self.capacity, dtype=torch.int64)
-        for row, pieces in enumerate(self.rows):
-            column = 0
-            for number, piece in enumerate(pieces, start=1):
-                tensor[row, column : column + piece.length] = number
-                column += piece.length
+        for place, piece in self._places():
+            tensor[place] = self.rows[place[0]].index(piece) + 1
         return tensor
 
     def segment_mask(self, *, causal: bool = False) -> torch.Tensor:
@@ -120,8 +103,8 @@ class Packing:
     def unpack(self, packed: torch.Tensor) -> list[torch.Tensor]:
         """What belongs to each sequence, from a tensor of rows (row, position, …); the way back from `tokens`."""
         parts: list[list[tuple[int, torch.Tensor]]] = [[] for _ in self.lengths]
-        for row, column, piece in self._places():
-            parts[piece.sequence].append((piece.start, packed[row, column : column + piece.length]))
+        for place, piece in self._places():
+            parts[piece.sequence].append((piece.start, packed[place]))
         return [torch.cat([part for _, part in sorted(own, key=lambda one: one[0])]) for own in parts]
 
     def report(self, batch_size: int | None = None) -> PackingReport:
@@ -148,12 +131,12 @@ class Packing:
             lower_bound_rows=-(-tokens // self.capacity),
         )
 
-    def _places(self) -> Iterator[tuple[int, int, Piece]]:
-        """Row and first column of every piece."""
+    def _places(self) -> Iterator[tuple[tuple[int, slice], Piece]]:
+        """Row and columns of every piece."""
         for row, pieces in enumerate(self.rows):
             column = 0
             for piece in pieces:
-                yield row, column, piece
+                yield (row, slice(column, column + piece.length)), piece
                 column += piece.length
 
 
@@ -172,8 +155,7 @@ def pack_sequences(lengths: Sequence[int], capacity: int, *, split: bool = False
     [[5, 2], [4, 3]]
     """
     given: list[int] = whole_lengths(lengths).tolist()
-    if capacity < 1:
-        raise InputError(f"capacity: got {capacity}; it must be at least 1")
+    require_count("capacity", capacity)
     longest = max(range(len(given)), key=lambda sequence: given[sequence])
     if given[longest] > capacity and not split:
         raise InputError(

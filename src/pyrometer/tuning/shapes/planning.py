@@ -12,6 +12,7 @@ monotone convex hull, O(nK) in all, and every smaller number of graphs comes alo
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
@@ -19,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.shapes.record import EdgePlan, ParetoPoint
 
@@ -36,7 +38,6 @@ def plan_edges(
     step_cost: StepCost | None = None,
     align: int = 1,
     cover: int | None = None,
-    tail_cost: StepCost | None = None,
     compile_cost: float | None = None,
     expected_calls: int | None = None,
 ) -> EdgePlan:
@@ -48,7 +49,6 @@ def plan_edges(
         step_cost: measured times (`measured_cost`), or any function that never falls; the size itself by default.
         align: edges are multiples of this, such as 8 for tensor cores.
         cover: largest size that must fit although it may not have been observed.
-        tail_cost: what a step costs in the dynamic graph; sizes beyond the last edge may then be left to it.
         compile_cost: of one graph, in the unit of `step_cost`.
         expected_calls: over which `compile_cost` is spread; the number of observed sizes by default.
 
@@ -65,11 +65,11 @@ def plan_edges(
     [16, 104]
     """
     counts = size_counts(sizes)
-    _require_positive(max_graphs=max_graphs, align=align)
-    cost = step_cost or float
-    table = _Table(counts, align, cover, cost, tail_cost)
+    require_count("max_graphs", max_graphs)
+    require_count("align", align)
+    table = _Table(counts, align, cover, step_cost or float)
     calls = expected_calls if expected_calls is not None else table.total
-    _require_positive(expected_calls=calls)
+    require_count("expected_calls", calls)
     pareto = [
         table.point(k, (compile_cost or 0.0) / calls) for k in range(1, min(max_graphs, table.num_edges) + 1)
     ]
@@ -79,8 +79,6 @@ def plan_edges(
         step_cost=chosen.step_cost,
         ideal_cost=table.ideal,
         padding_share=padding_share(counts, chosen.edges),
-        tail_share=chosen.tail_share,
-        num_samples=table.total,
         pareto=pareto,
     )
 
@@ -143,14 +141,7 @@ def size_counts(sizes: Mapping[int, int] | Iterable[int]) -> dict[int, int]:
 class _Table:
     """The dynamic programme over the distinct edges; `best[k][j]`: cheapest for the first j edges with k graphs."""
 
-    def __init__(
-        self,
-        counts: Mapping[int, int],
-        align: int,
-        cover: int | None,
-        cost: StepCost,
-        tail_cost: StepCost | None,
-    ) -> None:
+    def __init__(self, counts: Mapping[int, int], align: int, cover: int | None, cost: StepCost) -> None:
         weights: dict[int, int] = {}
         for size, count in [*counts.items(), *([(cover, 0)] if cover is not None else [])]:
             edge = -(-size // align) * align
@@ -161,36 +152,19 @@ class _Table:
         self.ideal = sum(count * cost(size) for size, count in counts.items()) / self.total
         self._costs = _never_falling(self.edges, cost)
         self._seen = np.cumsum([0, *(weights[edge] for edge in self.edges)]).tolist()
-        self._tail = self._tail_costs(counts, align, tail_cost, must_cover=cover is not None)
         self._best = [[0.0] + [np.inf] * self.num_edges]
         self._cut: list[list[int]] = [[0] * (self.num_edges + 1)]
-
-    def _tail_costs(
-        self, counts: Mapping[int, int], align: int, tail_cost: StepCost | None, *, must_cover: bool
-    ) -> list[float]:
-        """What the dynamic graph costs if the first j edges are covered; infinite where it may not be used."""
-        if tail_cost is None or must_cover:
-            return [np.inf] * self.num_edges + [0.0]
-        per_edge = dict.fromkeys(self.edges, 0.0)
-        for size, count in counts.items():
-            per_edge[-(-size // align) * align] += count * tail_cost(size)
-        sums = np.cumsum([0.0, *(per_edge[edge] for edge in reversed(self.edges))])
-        return [float(value) for value in reversed(sums)]
 
     def point(self, num_graphs: int, compile_cost: float) -> ParetoPoint:
         """The cheapest plan with exactly so many graphs."""
         while len(self._best) <= num_graphs:
             self._add_row()
-        totals = np.add(self._best[num_graphs], self._tail) / self.total
-        dynamic = [compile_cost] * self.num_edges + [0.0]
-        last = int(np.argmin(totals + dynamic))
-        cost = float(totals[last])
+        cost = self._best[num_graphs][-1] / self.total
         return ParetoPoint(
             num_graphs=num_graphs,
-            edges=self._edges_to(num_graphs, last),
+            edges=self._edges(num_graphs),
             step_cost=cost,
-            total_cost=cost + num_graphs * compile_cost + dynamic[last],
-            tail_share=1 - self._seen[last] / self.total,
+            total_cost=cost + num_graphs * compile_cost,
         )
 
     def _add_row(self) -> None:
@@ -213,8 +187,8 @@ class _Table:
         self._best.append(best)
         self._cut.append(cut)
 
-    def _edges_to(self, num_graphs: int, last: int) -> list[int]:
-        edges = []
+    def _edges(self, num_graphs: int) -> list[int]:
+        edges, last = [], self.num_edges
         for k in range(num_graphs, 0, -1):
             edges.append(self.edges[last - 1])
             last = self._cut[k][last]
@@ -241,9 +215,7 @@ def _add_line(hull: list[int], new: int, before: list[float], seen: list[int], s
 
 def _never_falling(edges: list[int], cost: StepCost) -> list[float]:
     costs = [float(cost(edge)) for edge in edges]
-    for (small, low), (large, high) in zip(
-        zip(edges, costs, strict=True), zip(edges[1:], costs[1:], strict=True), strict=False
-    ):
+    for (small, low), (large, high) in itertools.pairwise(zip(edges, costs, strict=True)):
         if high < low:
             raise InputError(
                 f"step_cost: falls from {low:.4g} at size {small} to {high:.4g} at {large}; a plan needs a cost that never "
@@ -269,9 +241,3 @@ def _isotonic(values: list[float]) -> list[float]:
             mean, count = (mean * count + other * others) / (count + others), count + others
         pools.append((mean, count))
     return [mean for mean, count in pools for _ in range(count)]
-
-
-def _require_positive(**values: int) -> None:
-    for name, value in values.items():
-        if value < 1:
-            raise InputError(f"{name}: got {value!r}; it must be a whole number of at least 1")

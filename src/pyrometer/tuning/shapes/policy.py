@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count
 from pyrometer.quantity import Bytes
 from pyrometer.workload.target import nearest
 
@@ -68,8 +70,7 @@ class BucketPolicy:
                 raise InputError(f"{name}: got {getattr(self, name)!r}; legal are {', '.join(legal)}")
         smallest = {"max_graphs": 1, "learn_calls": 1, "rare_calls": 1, "check_every": 0}
         for name, least in smallest.items():
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: got {getattr(self, name)}; it must be at least {least}")
+            require_count(name, getattr(self, name), least)
 
     def alignment(self, axis: str) -> int:
         """What the edges of a size are multiples of."""
@@ -79,10 +80,7 @@ class BucketPolicy:
         """What a step costs at these sizes."""
         if self.step_cost is not None and len(sizes) <= 2:
             return self.step_cost(*sizes)
-        product = 1.0
-        for size in sizes:
-            product *= size
-        return product
+        return float(math.prod(sizes))
 
 
 def policy_from(settings: Mapping[str, Any]) -> BucketPolicy:

@@ -23,14 +23,7 @@ from pyrometer.workload.failure import described
 
 @dataclass(frozen=True)
 class Precompiling:
-    """Makes buckets ready from one call.
-
-    Attributes:
-        serving: the buckets.
-        plan: their edges.
-        seen: how often each combination of sizes is in the sample.
-        call: whose inputs are repeated or cut.
-    """
+    """Makes buckets ready from one call."""
 
     serving: Serving
     plan: BucketPlan
@@ -123,14 +116,7 @@ class Precompiling:
     def _padded_to(
         self, wanted: Sizes | None, known: dict[Hashable, Route], *args: Any, **kwargs: Any
     ) -> Any:
-        """What a call costs in its own bucket, or in that of some edges; nothing is counted.
-
-        Args:
-            wanted: those edges.
-            known: routes of earlier calls, since traffic pays for looking them up only.
-            args: of the call.
-            kwargs: of the call.
-        """
+        """What a call costs in its own bucket, or in that of some edges; nothing is counted."""
         signature = signature_of(self.serving.model, args, kwargs)
         route = known.get(signature) or known.setdefault(signature, self._route(wanted, (args, kwargs)))
         padded = route.padded((args, kwargs))

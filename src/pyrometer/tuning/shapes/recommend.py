@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +24,24 @@ from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.tuning.shapes.axes import Axes, Dims, Sizes, declare_axes
+from pyrometer.tuning.shapes.bucketed import Bucketed
 from pyrometer.tuning.shapes.buckets import DETECT, ShapeBuckets
 from pyrometer.tuning.shapes.checking import CallArguments, PaddingError
-from pyrometer.tuning.shapes.isolated import CompileSettings
-from pyrometer.tuning.shapes.learning import given_plan, learn_plan, volume, with_cells
+from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
+from pyrometer.tuning.shapes.learning import given_plan, learn_plan, plan_of
 from pyrometer.tuning.shapes.masks import NAMES, Mask
 from pyrometer.tuning.shapes.planning import measured_cost, plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
 from pyrometer.tuning.shapes.recommendation import advice_of
-from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan, EdgePlan, ShapeStrategies, StrategyResult
-from pyrometer.tuning.shapes.rivals import best_way, fastest
+from pyrometer.tuning.shapes.record import BucketPlan, EdgePlan, ShapeStrategies, StrategyResult
+from pyrometer.tuning.shapes.rivals import Run, best_way, fastest
 from pyrometer.tuning.shapes.sample import Shapes, inputs_like, read_sample, sizes_in, varying_dims
 from pyrometer.tuning.shapes.strategies import (
     Compiling,
-    Dynamic,
-    Eager,
-    MarkDynamic,
     Static,
-    Strategy,
     conditions,
     make_ready,
+    marked,
     run_pass,
     uses_caches,
     warm_up,
@@ -144,33 +144,6 @@ class _Request:
     budget_s: Seconds
 
 
-class _Buckets:
-    """`ShapeBuckets` as a strategy; all buckets are compiled by its first call."""
-
-    def __init__(self, request: _Request, plan: BucketPlan, name: str) -> None:
-        self.name, self.plan = name, plan
-        self.buckets = ShapeBuckets(
-            request.model,
-            request.axes.inputs,
-            plan=plan,
-            mask=request.mask,
-            pad_values=request.axes.pad_values,
-            max_graphs=max(request.max_graphs, len(plan.cells)),
-            check_every=0,
-            measure=False,
-            backend=request.settings.backend,
-            mode=request.settings.mode,
-        )
-        self._ready = False
-
-    def call(self, call: CallArguments) -> Any:
-        """Run the bucket of the call's sizes."""
-        if not self._ready:
-            self.buckets.precompile(*call[0], **call[1])
-            self._ready = True
-        return self.buckets(*call[0], **call[1])
-
-
 @dataclass
 class _Study:
     """Builds the strategies, times them in turn, and draws the conclusion."""
@@ -179,7 +152,7 @@ class _Study:
     seen: Counter[Sizes]
     calls: list[CallArguments]
     progress: Progress
-    ready: dict[str, tuple[Strategy, Compiling]] = field(default_factory=dict)
+    ready: dict[str, tuple[Run, Compiling]] = field(default_factory=dict)
     results: dict[str, StrategyResult] = field(default_factory=dict)
     plan: BucketPlan | None = None
     edges: EdgePlan | None = None
@@ -200,11 +173,8 @@ class _Study:
                 if name != "eager" and not warm:
                     warm_up(self.request.settings, self.request.device)
                     warm = True
-                strategy = self._strategy(name)
-                self.ready[name] = (
-                    strategy,
-                    make_ready(strategy, self.calls, self.request.device, self.request.settings),
-                )
+                run = self._way(name)
+                self.ready[name] = run, make_ready(run, self.calls, self.request.settings)
             except Exception as error:
                 if name == "eager":
                     raise
@@ -213,10 +183,9 @@ class _Study:
 
     def compare(self, seed: int) -> None:
         """Run passes of all strategies that are ready in turn."""
-        names = list(self.ready)
         works = [
-            Call(_passing(self.ready[name][0], self.calls), name=name, device=self.request.device)
-            for name in names
+            Call(partial(run_pass, run, self.calls), name=name, device=self.request.device)
+            for name, (run, _) in self.ready.items()
         ]
         left_s = max(self.request.budget_s - self._elapsed_s, 0.1 * self.request.budget_s)
         with contextlib.ExitStack() as stack:
@@ -226,7 +195,7 @@ class _Study:
             trial.run()
             times = np.concatenate(trial.blocks.times(0)) if trial.blocks.rows else [sides[0].first_call_s]
             eager_s = float(np.median(times)) / len(self.calls)
-            for place, name in enumerate(names):
+            for place, name in enumerate(self.ready):
                 verdict = conclude(trial, place) if place else None
                 # The ratio is that of paired blocks: steadier than a mean of this side's own times would be.
                 ratio = verdict.ratio if verdict is not None else 1.0
@@ -259,30 +228,45 @@ class _Study:
     def _later(self, share: float, what: str) -> None:
         self.progress(COMPILE_SHARE + (1 - COMPILE_SHARE) * share, what)
 
-    def _strategy(self, name: str) -> Strategy:
+    def _way(self, name: str) -> Run:
         request = self.request
         if name == "eager":
-            return Eager(request.model)
+            return request.model
         if name == "dynamic":
-            return Dynamic(request.model, request.settings)
+            return IsolatedGraph(request.model, request.settings, dynamic=True).call
         if name == "mark_dynamic":
-            return MarkDynamic(request.model, request.settings, request.axes)
+            return marked(request.model, request.settings, request.axes)
         if name == "static":
             return Static(request.model, request.settings, request.axes)
         if name == "one_size":
-            return _Buckets(request, self._one_size(), name)
+            return self._bucketed(self._one_size())
         self.plan = self._planned()
-        return _Buckets(request, self.plan, name)
+        return self._bucketed(self.plan)
+
+    def _bucketed(self, plan: BucketPlan) -> Bucketed:
+        request = self.request
+        buckets = ShapeBuckets(
+            request.model,
+            request.axes.inputs,
+            plan=plan,
+            mask=request.mask,
+            pad_values=request.axes.pad_values,
+            max_graphs=max(request.max_graphs, len(plan.cells)),
+            check_every=0,
+            measure=False,
+            backend=request.settings.backend,
+            mode=request.settings.mode,
+        )
+        return Bucketed(buckets)
 
     def _one_size(self) -> BucketPlan:
-        names = self.request.axes.names
-        largest = [max(sizes[place] for sizes in self.seen) for place in range(len(names))]
-        axes = [AxisPlan(name=name, edges=[size]) for name, size in zip(names, largest, strict=True)]
-        return with_cells(BucketPlan(axes=axes, num_samples=sum(self.seen.values())), self.seen)
+        return plan_of(
+            self.request.axes.names, [[max(column)] for column in zip(*self.seen, strict=True)], self.seen
+        )
 
     def _planned(self) -> BucketPlan:
         """Edges by measured step times, and as many as compiling them pays for."""
-        request, total = self.request, sum(self.seen.values())
+        request = self.request
         if request.axes.edges:
             return given_plan(request.axes, self.seen)
         if len(request.axes.names) > 1:
@@ -296,33 +280,32 @@ class _Study:
             compile_cost=compiling.seconds / max(compiling.num_graphs, 1) or None,
             expected_calls=request.expected_calls,
         )
-        axis = AxisPlan(name=request.axes.names[0], edges=self.edges.edges)
-        return with_cells(BucketPlan(axes=[axis], num_samples=total), self.seen)
+        return plan_of(request.axes.names, [self.edges.edges], self.seen)
 
-    def _fastest(self, strategy: Strategy) -> dict[int, Seconds]:
+    def _fastest(self, run: Run) -> dict[int, Seconds]:
         """The fastest of a few calls at each size, in turn, so that no size has the machine's worst moment alone."""
         times = dict[int, Seconds]()
         with inference_mode(True):
-            taken = fastest(lambda *args, **kwargs: strategy.call((args, kwargs)), self.calls)
+            taken = fastest(run, self.calls)
         for call, took_s in zip(self.calls, taken, strict=True):
             size = self.request.axes.sizes(*call)[0]
             times[size] = min(times.get(size, took_s), took_s)
         return times
 
     def _result(self, name: str, step_s: Seconds, verdict: Verdict | None) -> StrategyResult:
-        strategy, compiling = self.ready[name]
+        run, compiling = self.ready[name]
         num_graphs, compile_s, estimated = compiling.num_graphs, compiling.seconds, False
         padding, notes = 0.0, []
         if name == "eager":
             num_graphs, compile_s = 0, 0.0
-        if isinstance(strategy, Static):
-            share = len(self.seen) / max(len(strategy.graphs), 1)
+        if isinstance(run, Static):
+            share = len(self.seen) / max(len(run.graphs), 1)
             estimated = share > 1
             num_graphs, compile_s = round(num_graphs * share), compile_s * share
             notes.append(f"torch.compile(dynamic=False) needs recompile_limit={len(self.seen)} for that")
-        if isinstance(strategy, _Buckets):
-            statistics = strategy.buckets.statistics()
-            padding = (strategy.plan.padding_share or 0.0) if statistics.num_graphs else 0.0
+        if isinstance(run, Bucketed) and run.buckets.plan is not None:
+            statistics = run.buckets.statistics()
+            padding = (run.buckets.plan.padding_share or 0.0) if statistics.num_graphs else 0.0
             notes += statistics.notes
         if compiling.warm and not uses_caches(self.request.settings):
             notes.append(f"compile_s is that of a warm cache: {compiling.warm} entries were found")
@@ -337,10 +320,6 @@ class _Study:
             verdict=verdict,
             note="; ".join(notes),
         )
-
-
-def _passing(strategy: Strategy, calls: list[CallArguments]) -> Callable[[], None]:
-    return lambda: run_pass(strategy, calls)
 
 
 @contextlib.contextmanager
@@ -372,7 +351,7 @@ def _calls(
 ) -> list[CallArguments]:
     """Calls at a few sizes that stand for the sample: at equal steps of its distribution."""
     axes = request.axes
-    order = sorted(shapes, key=lambda shape: volume(next(iter(sizes_in(axes, [shape])))))
+    order = sorted(shapes, key=lambda shape: math.prod(next(iter(sizes_in(axes, [shape])))))
     count = min(NUM_SIZES, len({next(iter(sizes_in(axes, [shape]))) for shape in shapes}))
     picked = [order[int((number + 0.5) / count * len(order))] for number in range(count)]
     given = {name: example[0][place] for name, place in axes.positions.items() if place < len(example[0])}

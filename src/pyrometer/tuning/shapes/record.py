@@ -17,7 +17,9 @@ class ParetoPoint(Record, frozen=True, kw_only=True):
     edges: Annotated[list[int], doc("sizes that are compiled, rising; a size runs at the nearest edge above")]
     step_cost: Annotated[float, doc("expected cost of a call, padding included, in the unit of the cost")]
     total_cost: Annotated[float, doc("the same with compiling spread over the expected calls")]
-    tail_share: Annotated[float, doc("share of calls beyond the last edge, left to the dynamic graph")] = 0.0
+    tail_share: Annotated[
+        float, doc("of calls beyond the last edge; always 0, since all sizes are covered")
+    ] = 0.0
 
 
 class EdgePlan(Record, frozen=True, kw_only=True):
@@ -27,21 +29,7 @@ class EdgePlan(Record, frozen=True, kw_only=True):
     step_cost: Annotated[float, doc("expected cost of a call with these edges, in the unit of the cost")]
     ideal_cost: Annotated[float, doc("expected cost of a call without any padding")]
     padding_share: Annotated[float, doc("expected share of padding in the length that is computed")]
-    tail_share: Annotated[float, doc("share of calls beyond the last edge, left to the dynamic graph")] = 0.0
-    num_samples: Annotated[int, doc("observed sizes that the plan rests on")] = 0
     pareto: Annotated[list[ParetoPoint], doc("one point per number of graphs, fewest first")] = []
-
-
-class GridPlan(Record, frozen=True, kw_only=True):
-    """Edges of two dimensions that are padded together."""
-
-    rows: Annotated[list[int], doc("edges of the first dimension")]
-    columns: Annotated[list[int], doc("edges of the second dimension")]
-    num_graphs: Annotated[int, doc("cells of the grid that observed sizes fall into")]
-    step_cost: Annotated[float, doc("expected cost of a call, padding included")]
-    ideal_cost: Annotated[float, doc("expected cost of a call without any padding")]
-    lower_bound: Annotated[float, doc("no grid within the limit of graphs costs less than this")]
-    exact: Annotated[bool, doc("whether the grid is proven to be the cheapest")]
 
 
 class AxisPlan(Record, frozen=True, kw_only=True):
@@ -202,19 +190,12 @@ class ShapeStrategies(Record, frozen=True, kw_only=True):
     pareto: Annotated[list[ParetoPoint], doc("of the only varying size; empty for several")] = []
 
 
-class PackingReport(Record, frozen=True, kw_only=True):
-    """What packing sequences into rows of one length changes."""
+class Padding(Record, frozen=True, kw_only=True):
+    """Share of padding before and after."""
 
     num_sequences: int
-    num_rows: int
-    capacity: Annotated[int, doc("length of a row")]
-    num_tokens: int
-    padding_before: Annotated[
-        float, doc("share of padding with every sequence padded to its batch's longest")
-    ]
+    padding_before: float
     padding_after: float
-    batch_size: Annotated[int, doc("sequences per batch before; rows hold as many tokens after")]
-    lower_bound_rows: Annotated[int, doc("no packing needs fewer rows")]
 
     @property
     def effective_gain(self) -> float:
@@ -222,15 +203,17 @@ class PackingReport(Record, frozen=True, kw_only=True):
         return (1 - self.padding_after) / (1 - self.padding_before) if self.padding_before < 1 else 1.0
 
 
-class SamplingReport(Record, frozen=True, kw_only=True):
-    """What batching sequences of like length changes."""
+class PackingReport(Padding, frozen=True, kw_only=True):
+    """What packing sequences into rows of one length changes; before, each is padded to its batch's longest."""
 
-    num_sequences: int
+    num_rows: int
+    capacity: Annotated[int, doc("length of a row")]
+    num_tokens: int
+    batch_size: Annotated[int, doc("sequences per batch before; rows hold as many tokens after")]
+    lower_bound_rows: Annotated[int, doc("no packing needs fewer rows")]
+
+
+class SamplingReport(Padding, frozen=True, kw_only=True):
+    """What batching sequences of like length changes; before, batches of the same size are drawn at random."""
+
     num_batches: int
-    padding_before: Annotated[float, doc("share of padding with batches of the same size drawn at random")]
-    padding_after: float
-
-    @property
-    def effective_gain(self) -> float:
-        """Effective tokens per computed token, after over before."""
-        return (1 - self.padding_after) / (1 - self.padding_before) if self.padding_before < 1 else 1.0

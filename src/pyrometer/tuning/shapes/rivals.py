@@ -48,11 +48,6 @@ def cost_by_time(
 ) -> tuple[StepCost, Seconds]:
     """What steps cost by size, from a few runs at some sizes of a sample, and what the first of all runs took beyond that.
 
-    Args:
-        run: each size is run once before it is timed; the first run compiles.
-        sized: makes the call of a size.
-        seen: the sizes of the sample.
-
     Raises:
         Exception: whatever the run raises.
     """
@@ -67,12 +62,7 @@ def cost_by_time(
 
 
 def compare_ways(ways: Mapping[str, Run], calls: Sequence[WeightedCall]) -> list[WayCost]:
-    """The mean step of each way over some calls, from the fastest of a few runs in turn; a way that fails says so.
-
-    Args:
-        ways: by name; each is run once before it is timed.
-        calls: what to run.
-    """
+    """The mean step of each way over some calls, from the fastest of a few runs in turn; a way that fails says so."""
     failures: dict[str, str] = {}
     for name, run in ways.items():
         try:

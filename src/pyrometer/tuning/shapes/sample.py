@@ -44,25 +44,9 @@ def sizes_in(axes: Axes, sample: Iterable[Shapes]) -> Counter[Sizes]:
     Raises:
         InputError: a call lacks a size, its inputs disagree, or a shape has too few dimensions; says which call.
     """
-    counts: Counter[Sizes] = Counter()
-    for number, shapes in enumerate(sample, start=1):
-        found: dict[str, int] = {}
-        for name, dims in axes.inputs.items():
-            for dim, axis in dims.items() if name in shapes else ():
-                size = _dimension(number, name, shapes[name], dim)
-                if found.setdefault(axis, size) != size:
-                    raise InputError(
-                        f"sample, call {number}: {axis} is {found[axis]} and, as dimension {dim} of {name}, {size}; one call "
-                        "has one size of each name"
-                    )
-        missing = [axis for axis in axes.names if axis not in found]
-        if missing:
-            raise InputError(
-                f"sample, call {number}: has the inputs {', '.join(shapes) or 'none'}, none of which tells {missing[0]}; "
-                f"give the shape of {' or '.join(name for name, dims in axes.inputs.items() if missing[0] in dims.values())}"
-            )
-        counts[tuple(found[axis] for axis in axes.names)] += 1
-    return counts
+    return Counter(
+        axes.sizes_of(shapes, f"sample, call {number}") for number, shapes in enumerate(sample, start=1)
+    )
 
 
 def varying_dims(sample: Iterable[Shapes]) -> dict[str, dict[int, str]]:
@@ -140,11 +124,3 @@ def _shapes(place: str, line: str) -> dict[str, tuple[int, ...]]:
                 "least 1, such as [8, 128]"
             )
     return {name: tuple(shape) for name, shape in plain.items()}
-
-
-def _dimension(number: int, name: str, shape: tuple[int, ...], dim: int) -> int:
-    if not -len(shape) <= dim < len(shape):
-        raise InputError(
-            f"sample, call {number}: {name} has the shape {list(shape)}, without a dimension {dim}, which is declared to vary"
-        )
-    return shape[dim]

@@ -59,13 +59,7 @@ class Bucket:
 
 
 class BucketStore:
-    """Buckets by signature, within limits; not thread-safe by itself.
-
-    Args:
-        max_graphs: most buckets.
-        max_bytes: most memory of all; one that is larger alone is kept while it is the last used.
-        rare_calls: calls after which a further signature of the same edges gets a graph of its own.
-    """
+    """Buckets by signature, within limits; not thread-safe by itself."""
 
     def __init__(self, max_graphs: int, max_bytes: Bytes | None, rare_calls: int) -> None:
         self.max_graphs = max_graphs

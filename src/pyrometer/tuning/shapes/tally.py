@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.shapes.axes import Axes, Sizes
 from pyrometer.tuning.shapes.cropping import as_mapping
-from pyrometer.tuning.shapes.learning import volume
 from pyrometer.tuning.shapes.record import BucketStatistics, BucketUse, WayCost
 from pyrometer.tuning.shapes.rivals import best_way
 from pyrometer.tuning.shapes.store import Bucket, BucketStore
@@ -90,8 +90,8 @@ class Tally:
 
     def _serve(self, bucket: Bucket, sizes: Sizes, lost: float, copying_s: Seconds) -> None:
         bucket.lost_calls += lost
-        self._elements[0] += volume(sizes)
-        self._elements[1] += volume(bucket.edges)
+        self._elements[0] += math.prod(sizes)
+        self._elements[1] += math.prod(bucket.edges)
         self.copying_s += copying_s
 
     def statistics(self, store: BucketStore, axes: Axes) -> BucketStatistics:

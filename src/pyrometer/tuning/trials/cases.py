@@ -18,12 +18,7 @@ ODD_BATCH = 3
 
 
 class Case(NamedTuple):
-    """One set of inputs.
-
-    Attributes:
-        label: what is special about it.
-        resized: whether its shapes are others than the workload's.
-    """
+    """One set of inputs."""
 
     label: str
     arguments: Arguments
@@ -35,11 +30,6 @@ def cases_of(source: Callable[[], Arguments], fixed: bool, seed: int) -> Iterato
 
     Fresh values keep what makes inputs legal: whole numbers and booleans are those given, in another order; floating-point
     numbers have the mean and the spread of those given.
-
-    Args:
-        source: makes the arguments of a step.
-        fixed: whether it returns the same each time.
-        seed: of the fresh values.
     """
     given = source()
     yield Case("as given", given)

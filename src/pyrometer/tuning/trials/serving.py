@@ -22,9 +22,8 @@ from pyrometer.bench.memory import meter_for
 from pyrometer.bench.worker import Ran, Run, answer_requests
 from pyrometer.errors import InputError
 from pyrometer.record import Record
-from pyrometer.tuning.levers.applying import apply_levers, in_force, not_applied, subject_of
-from pyrometer.tuning.levers.lever import missing_packages
-from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of, tryable
+from pyrometer.tuning.levers.stages import Kind
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol, results
@@ -90,7 +89,8 @@ class OpenConfiguration:
             lever: [Path(path) for path in paths] for lever, paths in request.ready.items()
         }
         prices = apply_levers(self._subject, request.levers)
-        self._stack.enter_context(in_force(self._subject))
+        for setting in self._subject.settings:
+            self._stack.enter_context(setting())
         self._work = self._subject.finished()
         self._session = self._stack.enter_context(self._work.open())
         clock = clock_for(self._session.device)
@@ -161,23 +161,13 @@ class OpenConfiguration:
         return protocol.Timed(measurement=measure(self._work, budget_s=request.budget_s, phases=False))
 
     def _survey(self, request: protocol.Survey) -> protocol.Surveyed:
-        refused: dict[str, str] = {}
-        choices: dict[str, list[dict[str, Any]]] = {}
-        for name in request.levers:
-            lever = find_lever(name)
-            kind = "training" if self._subject.is_training else "inference"
-            reason = None if kind in lever.kinds else f"it is for {' and '.join(sorted(lever.kinds))}"
-            reason = reason or missing_packages(lever) or lever.refuses(self._subject)
-            listed = [] if reason is not None else lever.choices(self._subject)
-            if listed:
-                choices[name] = [dict(parameters) for parameters in listed]
-            else:
-                refused[name] = reason or "it found nothing to change in this workload"
+        kind: Kind = "training" if self._subject.is_training else "inference"
+        refused, choices = tryable(self._subject, request.levers, kind)
         inputs = () if self._subject.is_training else self._subject.example().tensors()
         return protocol.Surveyed(
             refused=refused,
             choices=choices,
-            kind="training" if self._subject.is_training else "inference",
+            kind=kind,
             signature=signature_of(self._subject.model, inputs),
             parameter_bytes=self._subject.parameter_bytes,
             device=_device_kind(self._subject.device),

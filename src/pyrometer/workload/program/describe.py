@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -78,6 +78,36 @@ def describe(work: Workload) -> Program:
         seen = SeenStep() if session is None else _one_step(work, session, notes)
         inputs = input_tensors(batches[0]) if batches else _arguments_of(work)
         return _program(work, parts, seen, inputs=inputs, notes=notes, **before)
+
+
+def describe_objects(models: Sequence[nn.Module], optimizers: Sequence[torch.optim.Optimizer]) -> Program:
+    """Say how a running program is set up, by the objects that its steps used; nothing is run.
+
+    Of several models the one is told whose parameters the optimizer has the most of, of several optimizers the largest.
+
+    >>> model, other = nn.Linear(4, 8), nn.Linear(400, 8)
+    >>> found = describe_objects([other, model], [torch.optim.SGD(model.parameters())])
+    >>> found.kind, found.modules[0].settings["in_features"], found.optimizer.type_name
+    ('training', 4, 'SGD')
+    """
+    optimizer = max(optimizers, key=_num_trained, default=None)
+    trained = set() if optimizer is None else {id(tensor) for tensor in _trained(optimizer)}
+
+    def weight(model: nn.Module) -> tuple[int, int]:
+        own = [(id(part) in trained, num_elements(part)) for part in model.parameters()]
+        return sum(number for is_trained, number in own if is_trained), sum(number for _, number in own)
+
+    model = max(models, key=weight, default=None)
+    kind: Literal["training", "script"] = "script" if optimizer is None else "training"
+    return Program(
+        kind=kind,
+        device="none" if model is None else device_of(model),
+        compiled=model is not None and any(is_compiled(part) for part in model.modules()),
+        grad_mode=_usual_grad_mode(kind),
+        optimizer=None if optimizer is None else _optimizer_fact(optimizer),
+        settings=torch_settings(),
+        **({} if model is None else _model_fields(unwrapped(model), SeenStep())),
+    )
 
 
 def torch_settings() -> dict[str, Setting]:
@@ -246,16 +276,23 @@ def _usual_grad_mode(kind: str) -> GradMode:
     return modes.get(kind) or current_grad_mode()
 
 
+def _trained(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]
+
+
+def _num_trained(optimizer: torch.optim.Optimizer) -> int:
+    return sum(map(num_elements, _trained(optimizer)))
+
+
 def _optimizer_fact(optimizer: torch.optim.Optimizer) -> OptimizerFact:
     groups = optimizer.param_groups
-    trained = [tensor for group in groups for tensor in group["params"]]
     return OptimizerFact(
         type_name=type(optimizer).__name__,
         fused=groups[0].get("fused"),
         foreach=groups[0].get("foreach"),
         num_groups=len(groups),
-        num_tensors=len(trained),
-        num_parameters=sum(map(num_elements, trained)),
+        num_tensors=len(_trained(optimizer)),
+        num_parameters=_num_trained(optimizer),
         state_bytes=tensor_bytes(optimizer_tensors(optimizer)) if optimizer.state else None,
         settings={
             name: value

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from pyrometer.workload.script.startup._pyrometer_inside import kinds
 from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
 from pyrometer.workload.script.startup._pyrometer_inside.observer import Observer
 
@@ -36,7 +37,7 @@ def event_cost_ns(path: Path) -> float:
     for trial in range(NUM_TRIALS):
         buffer += 1.0
         start = time.perf_counter_ns()
-        observer.begin_backward(None)
-        observer.end_backward()
+        observer.begin(kinds.BACKWARD_BEGIN, None)
+        observer.end(kinds.BACKWARD_END)
         costs[trial] = (time.perf_counter_ns() - start) / 2
     return float(np.sort(costs)[: round(NUM_TRIALS * (1 - TRIMMED_SHARE))].mean())

@@ -24,12 +24,7 @@ _SENTENCE = 300
 
 
 class Exported(NamedTuple):
-    """An exported model.
-
-    Attributes:
-        program: flat tensors in, flat tensors out.
-        shapes: what it takes.
-    """
+    """An exported model."""
 
     program: ExportedProgram
     shapes: Shapes
@@ -47,11 +42,6 @@ def export(subject: Subject, form: CallForm, *, contiguous: bool) -> Exported:
     """Export a model.
 
     A batch of one would be taken for a constant, so it is exported with two samples where the model computes that.
-
-    Args:
-        subject: whose model is exported.
-        form: of its calls.
-        contiguous: whether the runtime takes only contiguous tensors.
 
     Raises:
         UserProgramError: the model cannot be exported; the first line of what torch says.

@@ -15,17 +15,7 @@ from pyrometer.workload.inputs import Arguments
 
 
 class CallForm:
-    """How a model is called, learned from one call; whatever is no tensor is a constant of what is exported.
-
-    Args:
-        model: the model, for the names of its arguments.
-        example: the arguments of a call.
-        output: what that call returned.
-
-    Attributes:
-        tensors: of the example, in their order.
-        outputs: tensors of the output, each once.
-    """
+    """How a model is called, learned from one call; whatever is no tensor is a constant of what is exported."""
 
     def __init__(self, model: nn.Module, example: Arguments, output: Any) -> None:
         self._num_args, self._names = len(example.args), tuple(example.kwargs)

@@ -19,14 +19,6 @@ class RuntimeModel(nn.Module):
     """Takes arguments as the model took them, and returns outputs of the structure that the model returned.
 
     The runtime is opened at the first call: the number of threads that holds then is the one it keeps.
-
-    Args:
-        form: of a call.
-        shapes: of its tensors.
-        opened: opens the runtime.
-
-    Attributes:
-        runtime: what was opened, for probes; `None` before the first call.
     """
 
     def __init__(self, form: CallForm, shapes: Shapes, opened: Callable[[], tuple[Run, Any]]) -> None:

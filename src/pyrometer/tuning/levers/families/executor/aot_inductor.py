@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pyrometer.hardware.cpu import read_cpu
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.private import inductor_patch, missing_compiler
 from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
 from pyrometer.tuning.levers.runtimes.refusing import refuses_export
@@ -20,7 +20,7 @@ from pyrometer.tuning.levers.subject import Subject
 
 
 @lever
-class AotInductor(Lever):
+class AotInductor(Executor):
     """Compile the exported model into a package that runs without Dynamo and its guards."""
 
     name = "aot_inductor"
@@ -30,9 +30,6 @@ class AotInductor(Lever):
         "minute once; the package fits this version of torch and this kind of CPU."
     )
     stage = "deploy"
-    place = "executor"
-    fix_class = "exact"
-    excludes = frozenset({"executor"})
     prior = 0.75
     minutes = 2.0
 

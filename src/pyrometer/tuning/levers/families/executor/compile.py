@@ -10,7 +10,7 @@ from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.tuning.levers.attention import written_out
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.private import (
     inductor_patch,
     missing_compiler,
@@ -35,7 +35,7 @@ AUTOTUNE = "max-autotune-no-cudagraphs"
 
 
 @lever
-class Compile(Lever):
+class Compile(Executor):
     """Put the model behind `torch.compile`."""
 
     name = "compile"
@@ -45,10 +45,7 @@ class Compile(Lever):
         "which is most of the gain on a CPU. Guards cost some ten microseconds a call: small models become slower."
     )
     stage = "compile"
-    place = "executor"
-    fix_class = "exact"
     kinds = frozenset({"inference", "training"})
-    excludes = frozenset({"executor"})
     prior = 0.7
     minutes = 1.0
 

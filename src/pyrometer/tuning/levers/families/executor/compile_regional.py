@@ -6,7 +6,7 @@ from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled
 
@@ -14,7 +14,7 @@ _FEWEST = 2
 
 
 @lever
-class CompileRegional(Lever):
+class CompileRegional(Executor):
     """Compile the blocks that a model repeats; one graph serves them all."""
 
     name = "compile_regional"
@@ -24,9 +24,6 @@ class CompileRegional(Lever):
         "takes a fraction of the time that compiling the whole takes; what lies between blocks is not fused."
     )
     stage = "compile"
-    place = "executor"
-    fix_class = "exact"
-    excludes = frozenset({"executor"})
     prior = 0.85
     minutes = 0.5
     pasted = (

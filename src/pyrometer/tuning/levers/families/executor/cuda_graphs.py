@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import form_of, library
 from pyrometer.tuning.levers.runtimes.form import CallForm
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
@@ -19,7 +19,7 @@ _WARM_UP = 3
 
 
 @lever
-class CudaGraphs(Lever):
+class CudaGraphs(Executor):
     """Record the kernels of one call, and replay them."""
 
     name = "cuda_graphs"
@@ -29,9 +29,6 @@ class CudaGraphs(Lever):
         "waits for the host. Shapes are fixed, and inputs and outputs are copied."
     )
     stage = "device"
-    place = "executor"
-    fix_class = "exact"
-    excludes = frozenset({"executor"})
     prior = 0.7
     minutes = 0.2
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
 from pyrometer.tuning.levers.runtimes.refusing import refuses_export
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
@@ -20,7 +20,7 @@ _PROVIDER = "CPUExecutionProvider"
 
 
 @lever
-class OnnxRuntime(Lever):
+class OnnxRuntime(Executor):
     """Export the model to ONNX and let ONNX Runtime compute it."""
 
     name = "onnxruntime"
@@ -30,9 +30,6 @@ class OnnxRuntime(Lever):
         "and convolutions get a layout of their own. Whoever loads it needs ONNX Runtime, and no source of the model."
     )
     stage = "deploy"
-    place = "executor"
-    fix_class = "exact"
-    excludes = frozenset({"executor"})
     extra = "onnx"
     modules = ("onnx", "onnxruntime", "onnxscript")
     prior = 0.65

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
 from pyrometer.tuning.levers.runtimes.refusing import refuses_export
 from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
@@ -18,7 +18,7 @@ from pyrometer.tuning.levers.subject import Subject
 
 
 @lever
-class OpenVino(Lever):
+class OpenVino(Executor):
     """Convert the exported model for OpenVINO, and let it compute in float32."""
 
     name = "openvino"
@@ -28,9 +28,6 @@ class OpenVino(Lever):
         "some tens of microseconds: good for convolutions and encoders, and slower for very small models."
     )
     stage = "deploy"
-    place = "executor"
-    fix_class = "exact"
-    excludes = frozenset({"executor"})
     extra = "openvino"
     modules = ("openvino",)
     prior = 0.65

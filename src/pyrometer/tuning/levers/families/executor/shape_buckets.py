@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import torch
-from torch import nn
 
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
-from pyrometer.tuning.levers.lever import Lever, Parameters, lever
+from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
+from pyrometer.tuning.shapes.bucketed import Bucketed
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.sample import varying_dims
 
@@ -21,7 +20,7 @@ _MOST_GRAPHS = (4, 8)
 
 
 @lever
-class UseShapeBuckets(Lever):
+class UseShapeBuckets(Executor):
     """Pad inputs to few sizes, and compile a graph for each."""
 
     name = "shape_buckets"
@@ -31,9 +30,6 @@ class UseShapeBuckets(Lever):
         "arithmetic: it pays where the sizes lie close together. Padding that changes results is refused when it is first seen."
     )
     stage = "compile"
-    place = "executor"
-    fix_class = "exact"
-    excludes = frozenset({"executor"})
     prior = 0.7
     minutes = 2.0
 
@@ -74,23 +70,6 @@ class UseShapeBuckets(Lever):
             '# dims: what varies, such as {"ids": {1: "length"}}; sample: the sizes of your inputs',
             f"model = pm.ShapeBuckets(model, dims, sample=sample, max_graphs={parameters['max_graphs']})",
         ]
-
-
-class Bucketed(nn.Module):
-    """Buckets as a module, compiled at the first call."""
-
-    def __init__(self, buckets: ShapeBuckets) -> None:
-        super().__init__()
-        self.model = buckets.model
-        self.buckets = buckets
-        self._is_ready = False
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the bucket of the sizes."""
-        if not self._is_ready:
-            self.buckets.precompile(*args, **kwargs)
-            self._is_ready = True
-        return self.buckets(*args, **kwargs)
 
 
 def _sample(subject: Subject) -> list[dict[str, tuple[int, ...]]]:

@@ -23,7 +23,6 @@ class ChannelsLast(Lever):
     )
     stage = "memory"
     place = "layout"
-    fix_class = "exact"
     kinds = frozenset({"inference", "training"})
     prior = 0.8
     pasted = (

@@ -23,7 +23,6 @@ class DdpNoSync(RankLever):
         "Without `no_sync` each backward pass sends all gradients, though only their sum is used. The scheduler is the script's: "
         "it is to be stepped once per update, too."
     )
-    fix_class = "exact"
     prior = 0.7
     unseen = "all backward passes sent their gradients"
 

@@ -19,7 +19,6 @@ _OTHER_MB = (100, 50, 5, 1)
 class _DdpSetting(RankLever):
     """An argument of DistributedDataParallel in place of the script's; the reducer says whether it is in force."""
 
-    fix_class = "exact"
     argument: ClassVar[str]
     value: ClassVar[bool]
     default: ClassVar[bool] = False
@@ -75,7 +74,6 @@ class DdpBuckets(RankLever):
         "Each bucket is one collective, begun when its last gradient is there. Larger ones pay the latency of the network less often, "
         "smaller ones begin earlier and hide behind more of the backward pass."
     )
-    fix_class = "exact"
     prior = 0.9
 
     def refuses(self, subject: RankSubject) -> str | None:

@@ -40,7 +40,6 @@ class FsdpKeepGathered(_FsdpLever):
     name = "fsdp_keep_gathered"
     title = "keep parameters gathered until the backward pass"
     why = "Each block is gathered once per step in place of twice, for the memory of all parameters in full."
-    fix_class = "exact"
     prior = 0.8
     pasted = ("# fully_shard(block, reshard_after_forward=False)",)
     unseen = "blocks are sharded again after the forward pass"
@@ -80,7 +79,6 @@ class FsdpWrapping(_FsdpLever):
         "One group for the whole model is gathered before anything is computed; one for each block overlaps with the block before. "
         "Many small groups pay the latency of the network more often, and several as one less often."
     )
-    fix_class = "exact"
     prior = 0.9
 
     def refuses_fsdp(self, subject: RankSubject) -> str | None:
@@ -167,7 +165,6 @@ class FsdpPrefetch(_FsdpLever):
         "By default the next block is gathered when the one before has been launched. Earlier gathers hide behind more work where "
         "launching is slow, for the memory of the blocks ahead."
     )
-    fix_class = "exact"
     prior = 0.95
     unseen = "no block gathers others ahead"
 

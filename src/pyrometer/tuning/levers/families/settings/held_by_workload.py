@@ -21,7 +21,6 @@ class InferenceMode(Lever):
     why = "No graph is recorded and nothing is kept for a backward pass. The baseline runs so: a program that does not gains it on top."
     stage = "basic"
     place = "settings"
-    fix_class = "exact"
     prior = 0.9
     pasted = ("# around the forward pass: with torch.inference_mode():",)
 

@@ -30,7 +30,6 @@ class MicroBatches(Lever):
     )
     stage = "memory"
     place = "settings"
-    fix_class = "exact"
     prior = 1.0
 
     def refuses(self, subject: Subject) -> str | None:

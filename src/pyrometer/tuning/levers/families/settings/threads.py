@@ -24,7 +24,6 @@ class Threads(Lever):
     )
     stage = "device"
     place = "settings"
-    fix_class = "exact"
     kinds = frozenset({"inference", "training"})
     prior = 0.97
 

@@ -20,7 +20,6 @@ class DropDropout(Lever):
     why = "Each dropout is a call of a module that returns its input; in small models the calls add up."
     stage = "basic"
     place = "structure"
-    fix_class = "exact"
     prior = 0.98
     pasted = (
         "for parent in list(model.modules()):",

@@ -27,7 +27,6 @@ class FoldBatchnorm(Lever):
     )
     stage = "basic"
     place = "structure"
-    fix_class = "exact"
     prior = 0.9
 
     def refuses(self, subject: Subject) -> str | None:

@@ -33,7 +33,6 @@ class LinearActivation(Lever):
     )
     stage = "compute"
     place = "structure"
-    fix_class = "exact"
     executors = frozenset({"eager"})
     prior = 0.92
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
-
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
+from pyrometer.tuning.checkpointing.applying import CheckpointedTraining
 from pyrometer.tuning.checkpointing.plan import plan_checkpoints
 from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
-from pyrometer.workload.changes.checkpointing import CheckpointedForward, checkpointed
-from pyrometer.workload.training import Training, TrainingSession
+from pyrometer.workload.changes.checkpointing import CheckpointedForward
 
 PLANNING_S: Seconds = 8.0
 
@@ -29,7 +25,6 @@ class Checkpointing(Lever):
     )
     stage = "memory"
     place = "settings"
-    fix_class = "exact"
     kinds = frozenset({"training"})
     executors = frozenset({"eager"})
     for_memory = True
@@ -69,14 +64,14 @@ class Checkpointing(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """For sessions of the workload; the modules themselves stay as they are."""
-        subject.work = CheckpointedStep.of(
-            subject.training, parameters["modules"], parameters.get("written", {})
+        subject.work = CheckpointedTraining(
+            subject.training, parameters["modules"], parameters.get("written")
         )
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Each of the modules was computed again in the first step."""
         work = subject.training
-        if not isinstance(work, CheckpointedStep):
+        if not isinstance(work, CheckpointedTraining):
             return "no module is behind checkpointing"
         idle = [path for path in parameters["modules"] if path not in work.behind]
         return f"{idle[0]} is not behind checkpointing" if idle else None
@@ -88,29 +83,3 @@ class Checkpointing(Lever):
             f"# in the forward passes that call {paths}:",
             "# torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)",
         ]
-
-
-class CheckpointedStep(Training):
-    """A training step whose sessions run with modules behind checkpointing.
-
-    Attributes:
-        behind: paths of the modules that the session opened last ran so.
-    """
-
-    policies: dict[str, Any]
-    written: dict[str, list[str]]
-    behind: list[str]
-
-    @classmethod
-    def of(cls, work: Training, policies: dict[str, Any], written: dict[str, list[str]]) -> CheckpointedStep:
-        """The same step with a plan."""
-        own = cls.__new__(cls)
-        vars(own).update(vars(work), policies=dict(policies), written=dict(written), behind=[])
-        return own
-
-    @contextlib.contextmanager
-    def open(self) -> Iterator[TrainingSession]:
-        """A session on a model with checkpointing."""
-        with super().open() as session, checkpointed(session.model, self.policies, self.written):
-            self.behind[:] = self.policies
-            yield session

@@ -26,7 +26,6 @@ class CompileOptimizer(Lever):
     )
     stage = "compile"
     place = "executor"
-    fix_class = "exact"
     kinds = frozenset({"training"})
     excludes = frozenset({"optimizer"})
     prior = 0.9

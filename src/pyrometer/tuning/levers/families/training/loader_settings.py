@@ -27,7 +27,6 @@ class _LoaderSetting(Lever):
 
     stage = "basic"
     place = "settings"
-    fix_class = "exact"
     kinds = frozenset({"training"})
     needs_workers: ClassVar[bool] = False
 
@@ -39,6 +38,12 @@ class _LoaderSetting(Lever):
         if self.needs_workers and not loader.num_workers:
             return "the DataLoader has no workers"
         return self.refuses_loader(loader, subject)
+
+    def loader(self, subject: Subject) -> DataLoader[Any]:
+        """The DataLoader that a workload which is not refused has."""
+        loader = loader_of(subject.training.batches)
+        assert loader is not None
+        return loader
 
     @abc.abstractmethod
     def refuses_loader(self, loader: DataLoader[Any], subject: Subject) -> str | None:
@@ -57,10 +62,7 @@ class _LoaderSetting(Lever):
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """The loader has it."""
-        loader = loader_of(subject.training.batches)
-        if loader is None:
-            return "the batches come from no DataLoader"
-        now = settings_of(loader)
+        now = settings_of(self.loader(subject))
         return None if now == self.wanted(now, parameters) else f"the DataLoader runs with {now.label}"
 
     def lines(self, parameters: Parameters) -> list[str]:
@@ -91,9 +93,7 @@ class NumWorkers(_LoaderSetting):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """From the planner's numbers, those that leave a core to the step first."""
-        loader = loader_of(subject.training.batches)
-        if loader is None:
-            return []
+        loader = self.loader(subject)
         cores = int(read_cpu().usable_cpus)
         limits, before = Limits.found(None), settings_of(loader)
         space = Space(before, max(cores, 1), lambda settings: limits.refusal(settings, []))
@@ -132,8 +132,7 @@ class PrefetchFactor(_LoaderSetting):
 
     def choices(self, subject: Subject) -> list[Parameters]:
         """Longer queues than it has."""
-        loader = loader_of(subject.training.batches)
-        now = (settings_of(loader).prefetch_factor or 0) if loader is not None else 0
+        now = self.loader(subject).prefetch_factor or 0
         return [{"num": num} for num in _DEEPER if num > now]
 
     def wanted(self, settings: LoaderSettings, parameters: Parameters) -> LoaderSettings:

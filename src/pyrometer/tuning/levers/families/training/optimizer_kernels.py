@@ -12,7 +12,6 @@ from pyrometer.tuning.levers.subject import Subject
 class _OptimizerKernel(Lever):
     stage = "compute"
     place = "settings"
-    fix_class = "exact"
     kinds = frozenset({"training"})
     excludes = frozenset({"optimizer"})
     argument: ClassVar[str]

@@ -23,7 +23,6 @@ class PrefetchDevice(Lever):
     why = "Copies overlap with the step before. Nothing is won where the step does not wait for copies; two batches more lie on the device."
     stage = "device"
     place = "settings"
-    fix_class = "exact"
     kinds = frozenset({"training"})
     prior = 0.95
 

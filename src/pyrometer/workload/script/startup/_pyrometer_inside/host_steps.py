@@ -93,8 +93,8 @@ class HostSteps:
         if self._state == "done":
             return
         try:
-            if self._state == "followed" and kind in {kinds.OPTIMIZER_BEGIN, kinds.OPTIMIZER_END}:
-                self._flow.optimizer(subject if kind == kinds.OPTIMIZER_BEGIN else None)
+            if self._state == "followed":
+                self._tell_flow(kind, subject)
             found = self._ends.at(kind, value)
             if found & BETTER and self._state != "waiting":
                 self._let_go()
@@ -103,6 +103,12 @@ class HostSteps:
                 self._next_step()
         except Exception as error:  # noqa: BLE001 - the script comes first
             self._fail(error)
+
+    def _tell_flow(self, kind: int, subject: Any) -> None:
+        if kind in {kinds.OPTIMIZER_BEGIN, kinds.OPTIMIZER_END}:
+            self._flow.optimizer(subject if kind == kinds.OPTIMIZER_BEGIN else None)
+        elif kind == kinds.FORWARD_BEGIN:
+            self._flow.module(subject)
 
     def _next_step(self) -> None:
         """A step has ended: note what it was, and decide what the next one is."""

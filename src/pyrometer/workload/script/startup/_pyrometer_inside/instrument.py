@@ -22,7 +22,7 @@ OBSERVER = "_pyrometer_observer"
 
 # Nested in what is already being timed, or traced by the compiler, the body runs as it stands.
 _GUARD = f"""
-if {OBSERVER}.inside or torch.compiler.is_compiling() or not {OBSERVER}.begin_PHASE(SUBJECT):
+if {OBSERVER}.inside or torch.compiler.is_compiling() or not {OBSERVER}.begin(KIND, SUBJECT):
     ...
 else:
     try:
@@ -31,7 +31,7 @@ else:
         {OBSERVER}.exhausted = True
         raise
     finally:
-        {OBSERVER}.end_PHASE()
+        {OBSERVER}.end(KIND + 1)
 """
 _FUTURE_FLAGS = 0x1FF0000
 
@@ -40,8 +40,8 @@ class CannotInstrumentError(Exception):
     """The function is not what its source says, or has no source."""
 
 
-def instrument(function: FunctionType, phase: str, observer: Any) -> Switch:
-    """Report the outermost calls of a function to `observer.begin_<phase>(first argument)` and `end_<phase>()`.
+def instrument(function: FunctionType, kind: int, observer: Any) -> Switch:
+    """Report the outermost calls of a function to `observer.begin(kind, first argument)` and `end(kind + 1)`.
 
     Returns:
         A switch, off at first.
@@ -50,7 +50,7 @@ def instrument(function: FunctionType, phase: str, observer: Any) -> Switch:
         CannotInstrumentError: the source is missing or does not compile to the function's code.
     """
     original = function.__code__
-    plain, guarded = _compile_both(function, phase)
+    plain, guarded = _compile_both(function, kind)
     if _outline(plain) != _outline(original):
         raise CannotInstrumentError(f"{function.__qualname__} is not what its source says")
 
@@ -70,14 +70,14 @@ def _outline(code: CodeType) -> tuple[Any, ...]:
     return code.co_name, code.co_firstlineno, code.co_names, code.co_varnames, code.co_freevars, constants
 
 
-def _compile_both(function: FunctionType, phase: str) -> tuple[CodeType, CodeType]:
+def _compile_both(function: FunctionType, kind: int) -> tuple[CodeType, CodeType]:
     try:
         lines, first_line = inspect.getsourcelines(function)
         if "torch" not in function.__globals__ or function.__closure__:
             raise CannotInstrumentError(f"{function.__qualname__} lacks torch or has a closure")
         plain = _compile(function, _parse(function, lines, first_line))
         tree = _parse(function, lines, first_line)
-        _guard(_definition(tree), phase)
+        _guard(_definition(tree), kind)
         return plain, _compile(function, tree)
     except (OSError, SyntaxError, TypeError, ValueError) as error:
         raise CannotInstrumentError(f"{function.__qualname__}: {error}") from error
@@ -96,12 +96,12 @@ def _definition(tree: ast.Module) -> ast.FunctionDef:
     return next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
-def _guard(definition: ast.FunctionDef, phase: str) -> None:
+def _guard(definition: ast.FunctionDef, kind: int) -> None:
     body = definition.body
     docstring = body[:1] if ast.get_docstring(definition, clean=False) is not None else []
     body = body[len(docstring) :]
     subject = definition.args.args[0].arg
-    text = _GUARD.replace("PHASE", phase).replace("SUBJECT", subject)
+    text = _GUARD.replace("KIND", str(kind)).replace("SUBJECT", subject)
     guard = ast.parse(text).body[0]
     for node in ast.walk(guard):
         ast.copy_location(node, body[0])

@@ -21,54 +21,59 @@ class EventLog:
 
     The address space is mapped once; the file grows by chunks that are written before they are used, because
     touching a page that the disk has no room for would kill the process.
+
+    Attributes:
+        words: the part that is written to; beyond it is `IndexError`.
+        next_word: where in it the next event goes.
+        is_full: everything is dropped.
     """
 
-    __slots__ = ("_map", "_next", "_num_allocated", "_path", "_whole", "_words", "is_full")
+    __slots__ = ("_map", "_num_allocated", "_path", "_whole", "is_full", "next_word", "words")
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._map = _map_file(path, MAX_WORDS * WORD_BYTES)
         self._whole = memoryview(self._map).cast("q")
-        self._words = self._whole[:0]
+        self.words = self._whole[:0]
         self._num_allocated = 0
-        self._next = 0
+        self.next_word = 0
         self.is_full = False
         self._extend()
         for position, value in enumerate((kinds.MAGIC, kinds.VERSION, perf_counter_ns(), time.time_ns())):
-            self._words[position] = value
-        self._next = kinds.HEADER_WORDS
+            self.words[position] = value
+        self.next_word = kinds.HEADER_WORDS
 
     def add(self, event_word: int) -> int:
         """Append an event that happens now; returns its time in ns."""
-        index = self._next
+        index = self.next_word
         time_ns = perf_counter_ns()
         try:
-            self._words[index] = time_ns
+            self.words[index] = time_ns
             # The word comes second: without it the event is not there.
-            self._words[index + 1] = event_word
+            self.words[index + 1] = event_word
         except IndexError:
             return self.add_at(time_ns, event_word) if self._extend() else time_ns
-        self._next = index + 2
+        self.next_word = index + 2
         return time_ns
 
     def add_at(self, time_ns: int, event_word: int) -> int:
         """Append an event that happened at `time_ns`."""
-        index = self._next
-        if index + 1 < len(self._words) or self._extend():
-            self._words[index] = time_ns
-            self._words[index + 1] = event_word
-            self._next = index + 2
+        index = self.next_word
+        if index + 1 < len(self.words) or self._extend():
+            self.words[index] = time_ns
+            self.words[index + 1] = event_word
+            self.next_word = index + 2
         return time_ns
 
     def open_tail(self) -> None:
         """Give free what was kept back for the last few events."""
-        self._words = self._whole[: self._num_allocated]
+        self.words = self._whole[: self._num_allocated]
 
     def detach(self) -> None:
         """Drop everything from now on: after a fork the log belongs to the parent process."""
         self.is_full = True
         self._num_allocated = 0
-        self._words = self._whole[:0]
+        self.words = self._whole[:0]
 
     def _extend(self) -> bool:
         if self.is_full:
@@ -82,7 +87,7 @@ class EventLog:
             past = (self._num_allocated - CHUNK_WORDS) * WORD_BYTES
             self._map.madvise(mmap.MADV_DONTNEED, past, (CHUNK_WORDS - 2 * TAIL_WORDS) * WORD_BYTES)
         self._num_allocated = grown
-        self._words = self._whole[: grown - TAIL_WORDS]
+        self.words = self._whole[: grown - TAIL_WORDS]
         return True
 
 

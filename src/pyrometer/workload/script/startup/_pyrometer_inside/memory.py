@@ -13,32 +13,34 @@ if TYPE_CHECKING:
     from typing import Any
 
 SHORTEST_INTERVAL_NS = 20_000_000
-COST_LIMIT = 200  # at most 1/200 of the time goes into sampling
+COST_LIMIT = 1000  # at most 1/1000 of the time goes into sampling
 
 
 class MemorySampler:
-    """Logs resident and allocator bytes, at most every 20 ms, more seldom where reading them is slow."""
+    """Logs resident and allocator bytes, at most every 20 ms, more seldom where reading them is slow.
 
-    __slots__ = ("_cuda", "_log", "_next_ns", "_page_bytes")
+    Attributes:
+        next_ns: when a sample is due.
+    """
+
+    __slots__ = ("_cuda", "_log", "_page_bytes", "next_ns")
 
     def __init__(self, log: EventLog, torch: Any) -> None:
         self._log = log
         self._cuda = getattr(torch, "cuda", None)
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
-        self._next_ns: float = 0
+        self.next_ns: float = 0
 
-    def sample_if_due(self, time_ns: int) -> None:
-        """Sample if the last time is long enough ago; counts as memory at `time_ns`, when a phase has just ended."""
-        if time_ns < self._next_ns:
-            return
+    def sample(self, time_ns: int) -> None:
+        """Sample what is due; counts as memory at `time_ns`, when a phase has just ended."""
         try:
             self._sample(time_ns)
         except Exception:  # noqa: BLE001 - the script comes first; the log says that the series ends here
             self._log.add(kinds.SAMPLER_FAILED)
-            self._next_ns = float("inf")
+            self.next_ns = float("inf")
             return
         spent_ns = perf_counter_ns() - time_ns
-        self._next_ns = time_ns + max(SHORTEST_INTERVAL_NS, COST_LIMIT * spent_ns)
+        self.next_ns = time_ns + max(SHORTEST_INTERVAL_NS, COST_LIMIT * spent_ns)
 
     def _sample(self, time_ns: int) -> None:
         values = {kinds.RESIDENT_BYTES: read_resident_pages() * self._page_bytes}

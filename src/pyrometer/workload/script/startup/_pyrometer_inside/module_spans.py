@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 
 from .instrument import OBSERVER, instrument
+from .kinds import FORWARD_BEGIN
 from .kineto import MODULE, sanitised
 
 TYPE_CHECKING = False
@@ -50,8 +51,8 @@ class ModuleSpans:
         """Whether the module has a name already."""
         return id(module) in self._names
 
-    def begin_forward(self, module: Any) -> bool:
-        """A module is called; false when it has no name, and then `end_forward` must not follow."""
+    def begin(self, _kind: int, module: Any) -> bool:
+        """A module is called; false when it has no name, and then `end` must not follow."""
         name = self._names.get(id(module))
         if name is None:
             return False
@@ -63,7 +64,7 @@ class ModuleSpans:
         opened.append(annotation)
         return True
 
-    def end_forward(self) -> None:
+    def end(self, _kind: int) -> None:
         """The call has returned or raised; one that began before the capture has nothing to close."""
         opened = getattr(self._open, "stack", None)
         if opened:
@@ -89,7 +90,7 @@ class ModuleSwitch:
         if OBSERVER in self._call.__code__.co_names:
             self._both = SpansBeside(self._call.__globals__[OBSERVER], self.spans)
         else:
-            self._instrumented = instrument(self._call, "forward", self.spans)
+            self._instrumented = instrument(self._call, FORWARD_BEGIN, self.spans)
 
     def switch(self, on: bool) -> None:
         """Begin or end; calls that are under way in the meantime end as they began, or unseen."""
@@ -118,14 +119,14 @@ class SpansBeside:
         self._spans = spans
         self._open = threading.local()
 
-    def begin_forward(self, module: Any) -> bool:
+    def begin(self, kind: int, module: Any) -> bool:
         """Tell both; each is told of the end only if it took the begin."""
-        told = [] if self.observer.inside or not self.observer.begin_forward(module) else [self.observer]
+        told = [] if self.observer.inside or not self.observer.begin(kind, module) else [self.observer]
         # The observer may have ended the capture just now.
         if self.is_on:
             if told and not self._spans.knows(module):
                 self._spans.name_modules(module)
-            if self._spans.begin_forward(module):
+            if self._spans.begin(kind, module):
                 told.append(self._spans)
         if told:
             opened = getattr(self._open, "stack", None)
@@ -134,8 +135,8 @@ class SpansBeside:
             opened.append(told)
         return bool(told)
 
-    def end_forward(self) -> None:
+    def end(self, kind: int) -> None:
         """The call has returned or raised; the one in which the capture began was the observer's alone."""
         opened = getattr(self._open, "stack", None)
         for each in reversed(opened.pop() if opened else [self.observer]):
-            each.end_forward()
+            each.end(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import get_ident
+from time import perf_counter_ns
 
 from . import kinds
 from .device_time import device_time
@@ -34,6 +35,7 @@ _SHIFT = kinds.VALUE_SHIFT
 _EVALUATION = kinds.EVALUATION << kinds.KIND_BITS
 _FIRST_FETCH = kinds.FIRST_FETCH << kinds.KIND_BITS
 _EXHAUSTED = kinds.EXHAUSTED << kinds.KIND_BITS
+_FORWARD_BEGIN, _DATA_BEGIN, _DATA_END = kinds.FORWARD_BEGIN, kinds.DATA_BEGIN, kinds.DATA_END
 
 
 CALLS_TO_MOVE = 3
@@ -47,6 +49,9 @@ class Observer:
 
     Data wait, forward and backward do not nest: the outermost counts, and while it lasts `inside` is true, which is
     all that a nested call looks at. The optimizer may contain them, as a closure does.
+
+    What is called here is called a few times in a step, when the step's own work has taken the caches: each further
+    Python function costs what it takes to fetch it from memory. So `begin` and `end` do what `EventLog.add` does themselves.
     """
 
     __slots__ = (
@@ -80,40 +85,68 @@ class Observer:
         self._device = device_time(log, torch)
         self._follower = follower
 
-    def begin_forward(self, module: Any) -> bool:
-        """The outermost module call begins; false on another thread, where `end_…` must not follow."""
-        # A module whose author forgot super().__init__() lacks it, and must fail where it fails without us.
-        training = getattr(module, "training", True) and self._is_grad_enabled()
-        flags = 0 if training else _EVALUATION
-        return self._begin(kinds.FORWARD_BEGIN | flags | id(module) << _SHIFT, module)
+    def begin(self, kind: int, subject: Any) -> bool:
+        """The outermost call of a phase begins; false on another thread, where `end` must not follow.
 
-    def begin_backward(self, roots: Any) -> bool:
-        """The autograd engine starts."""
-        return self._begin(kinds.BACKWARD_BEGIN, roots)
+        Args:
+            kind: `FORWARD_BEGIN`, `BACKWARD_BEGIN` or `DATA_BEGIN`.
+            subject: the module, the roots, or the iterator that is asked for the next batch.
+        """
+        thread = get_ident()
+        if thread != self._thread and not self._moves_to(thread, kind):
+            self.elsewhere += 1
+            return False
+        self._may_move = False
+        event_word = kind
+        if kind == _FORWARD_BEGIN:
+            event_word |= id(subject) << _SHIFT
+            # A module whose author forgot super().__init__() lacks it, and must fail where it fails without us.
+            if not (getattr(subject, "training", True) and self._is_grad_enabled()):
+                event_word |= _EVALUATION
+        elif kind == _DATA_BEGIN:
+            # The dataset stands for the loader, whose iterators come and go.
+            event_word |= id(getattr(subject, "_dataset", None)) << _SHIFT
+            self.exhausted = False
+            if getattr(subject, "_num_yielded", None) == 0:
+                event_word |= _FIRST_FETCH
+                self._log_batch_size(subject)
+        self.inside = True
+        log = self._log
+        words, place = log.words, log.next_word
+        time_ns = perf_counter_ns()
+        try:
+            words[place] = time_ns
+            words[place + 1] = event_word
+            log.next_word = place + 2
+        except IndexError:
+            log.add_at(time_ns, event_word)
+        if self._device is not None:
+            self._device.boundary(kind, time_ns)
+        if self._follower is not None:
+            self._follower.begin(kind, event_word >> _SHIFT, subject)
+        return True
 
-    def begin_data(self, iterator: Any) -> bool:
-        """The next batch is asked for; the dataset stands for the loader, whose iterators come and go."""
-        self.exhausted = False
-        flags = _FIRST_FETCH if getattr(iterator, "_num_yielded", None) == 0 else 0
-        if flags and get_ident() == self._thread:
-            size = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
-            if isinstance(size, int):
-                self._log.add(kinds.word(kinds.BATCH_SIZE, size))
-        return self._begin(
-            kinds.DATA_BEGIN | flags | id(getattr(iterator, "_dataset", None)) << _SHIFT, iterator
-        )
-
-    def end_forward(self) -> None:
-        """The outermost module call has returned or raised."""
-        self._end(kinds.FORWARD_END)
-
-    def end_backward(self) -> None:
-        """The autograd engine has returned or raised."""
-        self._end(kinds.BACKWARD_END)
-
-    def end_data(self) -> None:
-        """The batch is there, or there is none."""
-        self._end(kinds.DATA_END | (_EXHAUSTED if self.exhausted else 0))
+    def end(self, kind: int) -> None:
+        """The call that began has returned or raised; the batch is there, or there is none."""
+        event_word = kind
+        if self.exhausted and kind == _DATA_END:
+            event_word |= _EXHAUSTED
+        if self._follower is not None:
+            self._follower.end(kind, event_word >> kinds.KIND_BITS, None)
+        log = self._log
+        words, place = log.words, log.next_word
+        time_ns = perf_counter_ns()
+        try:
+            words[place] = time_ns
+            words[place + 1] = event_word
+            log.next_word = place + 2
+        except IndexError:
+            log.add_at(time_ns, event_word)
+        self.inside = False
+        if time_ns >= self._memory.next_ns:
+            self._memory.sample(time_ns)
+        if self._device is not None:
+            self._device.boundary(kind, time_ns)
 
     def begin_optimizer(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """An optimizer's step begins."""
@@ -127,7 +160,8 @@ class Observer:
         """An optimizer's step has returned."""
         if not self._is_compiling() and get_ident() == self._thread:
             time_ns = self._log.add(kinds.OPTIMIZER_END | id(optimizer) << _SHIFT)
-            self._memory.sample_if_due(time_ns)
+            if time_ns >= self._memory.next_ns:
+                self._memory.sample(time_ns)
             if self._device is not None:
                 self._device.boundary(kinds.OPTIMIZER_END, time_ns)
             if self._follower is not None:
@@ -148,19 +182,10 @@ class Observer:
         if self._device is not None:
             self._device.resolve()
 
-    def _begin(self, event_word: int, subject: Any) -> bool:
-        thread = get_ident()
-        if thread != self._thread and not self._moves_to(thread, event_word & kinds.KIND_MASK):
-            self.elsewhere += 1
-            return False
-        self._may_move = False
-        self.inside = True
-        time_ns = self._log.add(event_word)
-        if self._device is not None:
-            self._device.boundary(event_word & kinds.KIND_MASK, time_ns)
-        if self._follower is not None:
-            self._follower.begin(event_word & kinds.KIND_MASK, event_word >> _SHIFT, subject)
-        return True
+    def _log_batch_size(self, iterator: Any) -> None:
+        size = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
+        if isinstance(size, int):
+            self._log.add(kinds.word(kinds.BATCH_SIZE, size))
 
     def _moves_to(self, thread: int, kind: int) -> bool:
         """Whether this thread is the one to observe from now on."""
@@ -172,12 +197,3 @@ class Observer:
         self._thread = thread
         self._log.add(kinds.word(kinds.MOVED))
         return True
-
-    def _end(self, event_word: int) -> None:
-        if self._follower is not None:
-            self._follower.end(event_word & kinds.KIND_MASK, event_word >> kinds.KIND_BITS, None)
-        time_ns = self._log.add(event_word)
-        self.inside = False
-        self._memory.sample_if_due(time_ns)
-        if self._device is not None:
-            self._device.boundary(event_word & kinds.KIND_MASK, time_ns)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 
+from . import kinds
 from .device_time import DeviceTime
 from .instrument import CannotInstrumentError, instrument
 from .log import EventLog
@@ -63,17 +64,17 @@ def compile_ns() -> int | None:
 
 def _observe_modules(torch: Any, observer: Observer) -> Switch:
     call: FunctionType = torch.nn.Module.__call__
-    return instrument(call, "forward", observer)
+    return instrument(call, kinds.FORWARD_BEGIN, observer)
 
 
 def _observe_backward(torch: Any, observer: Observer) -> Switch:
     run: FunctionType = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward)
-    return instrument(run, "backward", observer)
+    return instrument(run, kinds.BACKWARD_BEGIN, observer)
 
 
 def _observe_loader(torch: Any, observer: Observer) -> Switch:
     fetch: FunctionType = torch.utils.data.dataloader._BaseDataLoaderIter.__next__  # noqa: SLF001 - see the table
-    return instrument(fetch, "data", observer)
+    return instrument(fetch, kinds.DATA_BEGIN, observer)
 
 
 def _observe_optimizers(_torch: Any, observer: Observer) -> Switch:
