@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from pyrometer.dataflow.report import DataflowReport
+from pyrometer.place import Place
 from pyrometer.rules.case import Case
-from pyrometer.rules.flowing import of_step, removed
+from pyrometer.rules.flowing import as_traced, of_step, removed
+from pyrometer.source.module import Module
 from recorded import evidence_of
 
 FLOW = DataflowReport(num_steps=3, calls_per_step=1, step_operator_s=0.4)
@@ -31,3 +33,22 @@ def test_a_range_ends_at_what_surely_goes_and_never_below_nothing() -> None:
     gain = removed(Case(target="test", dataflow=FLOW), 0.95, "removal")
     assert gain.ratio_low == 0.0
     assert gain.ratio_high == pytest.approx(1 - 0.75 * 0.95)
+
+
+def test_a_share_is_no_more_than_the_trace_saw_in_the_function() -> None:
+    trace = evidence_of("item_each_step").trace
+    assert trace is not None
+    line = msgspec.structs.replace(
+        trace.top_lines[0], file="train.py", line=1, function="step", host_share=0.2
+    )
+    module = Module.parse("train.py", "def step(x):\n    return x @ x\n")
+    case = Case(
+        target="test",
+        dataflow=FLOW,
+        trace=msgspec.structs.replace(trace, top_lines=[line]),
+        modules=(module,),
+    )
+    place = Place(file="train.py", line=2)
+    assert of_step(case, as_traced(case, 0.9, place)) == pytest.approx(0.2)
+    assert as_traced(case, 0.1, place) == 0.1
+    assert as_traced(case, 0.9, Place(file="other.py", line=2)) == 0.9

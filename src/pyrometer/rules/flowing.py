@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio
-from pyrometer.rules.kernels.patterns.operators import own_share
+from pyrometer.rules.joining import Located, function_at
+from pyrometer.rules.kernels.patterns.operators import on_device, own_share
 from pyrometer.rules.rule import Case
 
 OPERATORS = frozenset({"operator", "backward", "allocation"})
@@ -30,6 +31,20 @@ def of_step(case: Case, share: Ratio) -> Ratio:
     if flow is None or not step_s:
         return share
     return share * min(1.0, flow.step_operator_s / step_s)
+
+
+def as_traced(case: Case, share: Ratio, where: Located) -> Ratio:
+    """The same share of the operators' time, no more than the trace saw in the function around a place.
+
+    Few steps are recorded, and a call during which another program has the processor looks long in them.
+    """
+    function = None if case.trace is None else function_at(where, case.modules)
+    if case.trace is None or function is None:
+        return share
+    lines = [line for line in case.trace.top_lines if function_at(line, case.modules) == function]
+    most = sum(line.device_share if on_device(case.trace) else line.host_share for line in lines)
+    told = of_step(case, share)
+    return share * most / told if lines and told > most else share
 
 
 def removed(case: Case, share: Ratio, method: str, *, best: Ratio = 1.0, worst: Ratio = 0.75) -> Gain:

@@ -37,8 +37,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
-from pyrometer.quantity import format_percent
-from pyrometer.rules.flowing import METHOD, of_step, removed
+from pyrometer.quantity import Ratio, format_percent
+from pyrometer.rules.flowing import METHOD, as_traced, of_step, removed
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.rule import Case, Findings, Limit, declare
 
@@ -77,7 +77,8 @@ def explain(case: Case) -> Findings:
     flow = case.dataflow
     assert flow is not None
     for number, fact in enumerate(flow.mostly_zero):
-        share = of_step(case, fact.share)
+        recorded = as_traced(case, fact.share, fact.where)
+        share = of_step(case, recorded)
         few = fact.zero_share < case.limit(RULE, "min_zeros") and not fact.masked
         if few or share < case.limit(RULE, "min_share"):
             continue
@@ -94,7 +95,7 @@ def explain(case: Case) -> Findings:
             },
             links=[f"/dataflow/mostly_zero/{number}"],
             cost=case.cost_of(share, METHOD),
-            gain=_gain(case, fact),
+            gain=_gain(case, fact, recorded),
             confidence="high" if fact.one_hot else "medium",
             advice=ONE_HOT if fact.one_hot else MASKED if fact.masked else SPARSE,
             resource=f"dense:{place.text}",
@@ -108,13 +109,13 @@ def _shown(fact: MostlyZero) -> str:
     return f"a dense matrix of {size} with {zeros} zeros{' (one-hot rows)' if fact.one_hot else ''} is multiplied"
 
 
-def _gain(case: Case, fact: MostlyZero) -> Gain:
+def _gain(case: Case, fact: MostlyZero, share: Ratio) -> Gain:
     if fact.masked:
         told = (
             "removal: the attention to what the mask leaves out; at worst blocks bring less than half of that"
         )
-        return removed(case, fact.share, told, best=fact.zero_share, worst=MASKED_WORST * fact.zero_share)
+        return removed(case, share, told, best=fact.zero_share, worst=MASKED_WORST * fact.zero_share)
     told = (
         "removal: the products; at worst half of their time stays, as sparse ones move more for each number"
     )
-    return removed(case, fact.share, told, best=0.85, worst=0.5)
+    return removed(case, share, told, best=0.85, worst=0.5)
