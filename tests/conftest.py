@@ -28,6 +28,8 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
+gc.disable()  # what is collected stays: to look for garbage among it takes a tenth of the time
+
 pytest_plugins = ["calling", "cpu_seconds", "few_files", "postgres_server", "pytester"]
 
 
@@ -44,6 +46,10 @@ def pytest_configure() -> None:
     os.environ["PYROMETER_PROGRESS"] = "0"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -66,7 +66,7 @@ BAD = {
     "autocast=on": "autocast=on: legal are",
     "memory_format=nhwc": "memory_format=nhwc: legal are contiguous, channels_last, channels_last_3d",
     "size=3": "'size' is not an axis; legal are batch, dtype, autocast, memory_format, threads, mode",
-    "batch_size=3": "'batch_size' is not an axis",
+    "batch=1 batch_size=2": "batch is given twice",
     "model.py:work": "is not an axis",
     "batch=1 batch=2": "batch is given twice",
     "batch=" + ",".join(map(str, range(1, 202))): "201 cells, and 200 are the most",

@@ -39,9 +39,11 @@ def project(tmp_path) -> Path:
     return tmp_path
 
 
-def pyrometer(project, *arguments):
-    command = [sys.executable, "-c", ENTRY, "bench", "model.py:work", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=project)
+@pytest.fixture
+def bench(project, call, monkeypatch):
+    """Runs the verb in this process; what it measures has processes of its own."""
+    monkeypatch.setattr("pyrometer.bench.matrix.matrix.CELL_S", 0.2)
+    return lambda *arguments: call(project, "bench", "model.py:work", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +66,8 @@ def test_wrong_use_is_one_line(project, call, arguments, said):
 
 
 @pytest.mark.slow
-def test_a_matrix_is_one_document_that_can_be_shown_again(project):
-    done = pyrometer(project, "--matrix", "batch=2", "dtype=float32,bfloat16", "--json")
+def test_a_matrix_is_one_document_that_can_be_shown_again(project, bench, call):
+    done = bench("--matrix", "batch=2", "dtype=float32,bfloat16", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench-matrix"))
@@ -75,25 +77,14 @@ def test_a_matrix_is_one_document_that_can_be_shown_again(project):
     ]
     assert [cell["is_reference"] for cell in matrix["cells"]] == [True, False]
     assert matrix["num_missing"] == 0
-    process = subprocess.run(
-        [sys.executable, "-c", ENTRY, "show", "last"], capture_output=True, text=True, check=True, cwd=project
-    )
-    assert matrix["answer"][:20] in process.stdout
+    assert matrix["answer"][:20] in call(project, "show", "last").stdout
     assert not list((project / ".pyrometer" / "unfinished").iterdir())
 
 
 @pytest.mark.slow
-def test_an_interrupted_matrix_prints_what_it_has_and_goes_on_later(project):
-    command = [
-        sys.executable,
-        "-c",
-        ENTRY,
-        "bench",
-        "model.py:work",
-        "--matrix",
-        "batch=1,2",
-        "--json",
-    ]
+def test_an_interrupted_matrix_prints_what_it_has_and_goes_on_later(project, bench):
+    asked = ("--matrix", "batch=1,2", "--json")
+    command = [sys.executable, "-c", ENTRY, "bench", "model.py:work", *asked]
     first = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=project
     )
@@ -106,15 +97,16 @@ def test_an_interrupted_matrix_prints_what_it_has_and_goes_on_later(project):
     matrix = json.loads(out)["matrix"]
     assert matrix["interrupted"]
     assert matrix["num_missing"] == 1
-    second = subprocess.run(command, capture_output=True, text=True, check=True, cwd=project)
+    second = bench(*asked)
+    assert second.returncode == 0, second.stderr
     matrix = json.loads(second.stdout)["matrix"]
     assert matrix["num_reused"] == 1
     assert matrix["num_missing"] == 0
 
 
 @pytest.mark.slow
-def test_cold_starts_are_beside_the_measurement(project):
-    done = pyrometer(project, "--cold", "2", "--budget", "500ms", "--json")
+def test_cold_starts_are_beside_the_measurement(bench):
+    done = bench("--cold", "2", "--budget", "500ms", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench"))
@@ -123,8 +115,8 @@ def test_cold_starts_are_beside_the_measurement(project):
 
 
 @pytest.mark.slow
-def test_a_long_run_is_beside_the_measurement(project):
-    done = pyrometer(project, "--soak", "3s", "--budget", "300ms", "--json")
+def test_a_long_run_is_beside_the_measurement(bench):
+    done = bench("--soak", "3s", "--budget", "300ms", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench"))
@@ -133,8 +125,8 @@ def test_a_long_run_is_beside_the_measurement(project):
 
 
 @pytest.mark.slow
-def test_processes_are_what_is_counted(project):
-    done = pyrometer(project, "--vs", "model.py:work", "--processes", "3", "--json")
+def test_processes_are_what_is_counted(bench):
+    done = bench("--vs", "model.py:work", "--processes", "3", "--json")
     assert done.returncode in {0, 3}, done.stderr
     document = json.loads(done.stdout)
     assert document["versus"] == "model.py:work"

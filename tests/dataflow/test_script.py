@@ -15,6 +15,7 @@ from pyrometer.dataflow.report import DataflowReport
 from pyrometer.dataflow.script import STEPS, StepFlow, follow_values
 from pyrometer.errors import InputError
 from pyrometer.record import from_json
+from pyrometer.workload.program.record import Program
 
 
 def test_some_steps_are_recorded_and_written_and_then_torch_is_as_before(tmp_path: Path) -> None:
@@ -77,15 +78,23 @@ def test_a_forked_child_records_no_more(tmp_path: Path) -> None:
 
 def test_a_step_may_end_within_a_hook_of_an_optimizer(tmp_path: Path) -> None:
     scaled, weight = nn.PReLU(), nn.Parameter(torch.ones(3))
-    optimizer, flow = torch.optim.SGD([weight], lr=0.1), StepFlow(tmp_path / "flow.json", tmp_path / "program.json")
+    optimizer, flow = (
+        torch.optim.SGD([weight], lr=0.1),
+        StepFlow(tmp_path / "flow.json", tmp_path / "program.json"),
+    )
     handle = register_optimizer_step_post_hook(lambda *_: flow.next_step())  # type: ignore[arg-type,func-returns-value]
     try:
         for _ in range(STEPS + 1):
             optimizer.zero_grad()
             flow.module(scaled)
             scaled(weight).sum().backward()
+            flow.optimizer(optimizer)
             optimizer.step()
     finally:
         handle.remove()
         flow.stop()
     assert from_json(DataflowReport, (tmp_path / "flow.json").read_bytes()).num_steps == STEPS
+    program = from_json(Program, (tmp_path / "program.json").read_bytes())
+    assert (program.kind, [fact.type_name for fact in program.modules]) == ("training", ["PReLU"])
+    assert program.optimizer is not None
+    assert (program.optimizer.type_name, program.optimizer.num_parameters) == ("SGD", 3)

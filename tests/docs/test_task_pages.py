@@ -25,7 +25,7 @@ BLOCK = re.compile(
 QUICK = {"idle-gpu"}
 """Pages whose commands start no program."""
 
-RARELY = {"accelerate"}
+RARELY = {"accelerate", "hf-trainer"}
 """Pages of what another's framework is made of, too."""
 
 FRAMEWORKS = {"lightning": "lightning", "hf-trainer": "transformers", "accelerate": "accelerate"}

@@ -88,3 +88,7 @@ def test_a_script_is_sampled_after_its_trace(evidence: Evidence, script: Path):
     assert {(line.where.file, line.where.line) for line in evidence.host.lines} >= {(str(script), 6)}
     loop = next(loop for loop in evidence.host.loops if loop.over == "rows")
     assert (loop.rounds_per_step, loop.entered_per_step) == (60, 1)
+    assert evidence.program is not None
+    assert [module.settings["in_features"] for module in evidence.program.modules] == [8]
+    assert evidence.program.optimizer is not None
+    assert (evidence.program.optimizer.type_name, evidence.program.optimizer.fused) == ("SGD", None)

@@ -95,7 +95,12 @@ STEPS = [
     [
         pytest.param("sqlite", STEPS[::5], id="sqlite"),
         pytest.param("sqlite", STEPS, id="sqlite at every step", marks=pytest.mark.exhaustive),
-        pytest.param("redis", [one for one in STEPS if one[:2] == ("replace", 4)], id="redis"),
+        pytest.param(
+            "redis",
+            [one for one in STEPS if one[:2] == ("replace", 4)],
+            id="redis",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 def test_a_controller_that_is_killed_at_any_step_loses_no_decision_and_serves_no_wrong_share(

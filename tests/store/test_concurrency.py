@@ -150,6 +150,6 @@ def test_what_was_reported_as_saved_survives_kill_9(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rounds", [6, pytest.param(60, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(60, marks=pytest.mark.exhaustive)])
 def test_what_was_reported_as_saved_survives_many_kills(tmp_path: Path, rounds: int):
     _kill_at_random_moments(tmp_path / "store", rounds=rounds, seed=1)

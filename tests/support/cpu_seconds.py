@@ -1,18 +1,46 @@
-"""How much processor time each file of tests took, with the processes that it waited for: unlike durations, the same on a busy machine."""
+"""How much processor time each file of tests took, with the processes that it waited for: unlike durations, the same on a busy machine.
+
+The dearest begin first: one that came last would run on alone.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 BEGAN = pytest.StashKey[float]()
 NUM_FILES = 25
+DEAREST = [
+    "tests/docs/test_task_pages.py",
+    "tests/serving/test_replicas.py",
+    "tests/workload/script/test_unchanged.py",
+    "tests/evidence/test_ranks.py",
+    "tests/examples/test_robot_fleet.py",
+    "tests/cli/test_bench_modes.py",
+    "tests/cli/test_tune.py",
+    "tests/guard/test_jobs.py",
+    "tests/memory/scripts/test_profile_script.py",
+    "tests/scaling/test_scale.py",
+    "tests/report/browser/test_accessibility.py",
+    "tests/guard/test_environments.py",
+    "tests/guard/test_blaming.py",
+]
+"""Of more than about half a minute, as runs have told."""
 _cpu_s: Counter[str] = Counter()
 _num_tests: Counter[str] = Counter()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    gone = [name for name in DEAREST if not (config.rootpath / name).exists()]
+    if gone:
+        raise pytest.UsageError(f"{Path(__file__).name}: no such file is there: {', '.join(gone)}")
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in DEAREST)
 
 
 def cpu_now_s() -> float:

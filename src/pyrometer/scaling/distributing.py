@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from pyrometer.errors import InputError
@@ -78,6 +77,8 @@ def distributed(work: Training, parallel: Parallel) -> Trainee:
     batches = BatchStream(work.batches)
     if parallel == "ddp":
         return Trainee(work, DistributedDataParallel(model), work.parts.optimizer, batches)
+    from torch.distributed.fsdp import fully_shard  # takes most of a second, which DDP does without
+
     for block in blocks(model):
         fully_shard(block)
     fully_shard(model)

@@ -16,7 +16,7 @@ from pyrometer.errors import InputError
 from pyrometer.trace import schema
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.info import RankInfo
-from pyrometer.trace.kinds import DEVICE_WORK, Kind, codes_of, is_kind
+from pyrometer.trace.kinds import CALLS, DEVICE_WORK, Kind, codes_of, is_kind
 from pyrometer.trace.linking.link import Links, link
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.places import Places, find_places
@@ -25,6 +25,9 @@ from pyrometer.trace.sorts import Sorts, find_sorts
 from pyrometer.trace.timing.activity import Activity, find_activity, find_span
 
 T = TypeVar("T")
+
+OFTEN_ASKED = (frozenset(DEVICE_WORK), frozenset(CALLS))
+"""Kinds whose events are kept once they were asked for: most analyses need these, and few the others."""
 
 
 class Results(dict[str, Any]):
@@ -139,6 +142,10 @@ class RankTrace:
     def of_kind(self, *kinds: Kind | str) -> pl.DataFrame:
         """The linked events of some kinds, in order of start: `of_kind(Kind.KERNEL)` or `of_kind("kernel")`."""
         wanted = frozenset(map(Kind, kinds))
+        if (
+            wanted not in OFTEN_ASKED
+        ):  # filtering takes little time, and each frame a tenth of the trace's memory
+            return self.events.filter(is_kind(*kinds))
         if wanted not in self._by_kind:
             self._by_kind[wanted] = self.events.filter(is_kind(*kinds))
         return self._by_kind[wanted]

@@ -24,6 +24,9 @@ from pyrometer.compiler.log import CompileLog
 
 RECORDER = Path(__file__).with_name("record_logs.py")
 
+LIVE = pytest.param("live", marks=[pytest.mark.slow, pytest.mark.exhaustive])
+"""For another torch: what the slow tests of inspections and levers compile is live, too."""
+
 NEAR_S = 1e-5
 """Torch rounds what it tells to microseconds, event by event."""
 
@@ -47,7 +50,7 @@ def record(name: str, folder: Path, read) -> Run:
     return Run(*read(out), file)
 
 
-@pytest.fixture(scope="module", params=["recorded", pytest.param("live", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["recorded", LIVE])
 def runs(request, tmp_path_factory, recorded, read_log) -> dict[str, Run]:
     if request.param == "recorded":
         return {name: Run(*recorded(name), None) for name in ("cold", "warm")}
@@ -121,7 +124,7 @@ def test_recording_took_a_part_of_it(run):
     assert 0 < cost.observing_s < cost.compile_s
 
 
-@pytest.mark.parametrize("runs", [pytest.param("live", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize("runs", [LIVE], indirect=True)
 def test_the_file_of_the_same_run_tells_the_same(run):
     assert read_cost(run.file).compile_s == pytest.approx(read_cost(run.log).compile_s, abs=NEAR_S)
     assert read_cost(run.file).phases_s == pytest.approx(read_cost(run.log).phases_s, abs=NEAR_S)

@@ -109,6 +109,7 @@ def test_deep_tells_of_fusions(deep):
     assert deep.error.within_tolerance
 
 
+@pytest.mark.exhaustive  # each in a process of its own is what `compile --with modes` does
 def test_modes_are_each_compiled_cold_and_compared(evaluated):
     eager, *modes = evaluated.modes
     assert eager.outcome == "reference"

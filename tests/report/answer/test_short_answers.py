@@ -12,6 +12,7 @@ from document_fixtures import changed
 from rich.cells import cell_len
 
 from pyrometer.advice import Advice
+from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.place import Place
 from pyrometer.report.answer.documents import short_answer
@@ -207,3 +208,24 @@ def finding(code: str, **changes) -> Finding:
         "advice": Advice(slug="a", title="Leave it out.", fix_class="exact"),
     }  # fmt: skip
     return Finding(**{**values, **changes})
+
+
+def test_what_ended_a_script_is_said_in_one_alert(documents):
+    document = documents["training"]
+    failed = msgspec.structs.replace(document.evidence.measurement, failure="the script was ended by SIGTERM")
+    script = ScriptOutcome(
+        argv=["train.py"], exit_code=-15, wall_s=9.0, num_steps=3, steps_from="module calls"
+    )
+    answer = short_answer(changed(document, measurement=failed, script=script))
+    assert answer is not None
+    assert answer.alerts == ["the script was ended by SIGTERM"]
+
+
+def test_a_place_that_stands_above_a_sentence_is_here(documents):
+    place = Place(file="src/net.py", line=4, function="forward")
+    told = msgspec.structs.replace(
+        finding("PYR101"), where=place, message="the loop in forward (net.py:4) takes 9 % of the step"
+    )
+    answer = short_answer(changed(documents["training"], findings=[told]))
+    assert answer is not None
+    assert answer.fixes[0].sentence == "the loop here takes 9 % of the step"

@@ -79,3 +79,23 @@ def test_whole_arrays_give_the_same(run: Callable[..., dict[str, Any]]) -> None:
     before = run(CODE, "Example", np=np, torch=torch)["smallest_distance"](points.numpy(), others.numpy())
     after = run(CODE, "Use instead", torch=torch)["smallest_distance"](points, others)
     torch.testing.assert_close(after, before)
+
+
+def test_a_loop_that_makes_samples_is_to_run_once_for_each(
+    sampled: Sampled, only: Callable[..., Finding]
+) -> None:
+    source = """
+class Texts(Dataset):
+    def __getitem__(self, i):
+        return self.encode(self.texts[i])
+
+    def encode(self, text):
+        ids = []
+        for word in text.split():
+            ids.append(self.vocabulary.get(word, 0))
+        return torch.tensor(ids)
+"""
+    spent = {"python dict.get": 0.5, "python python": 0.2}
+    finding = only(CODE, sampled(source, {9: spent}, loops={8: (400, spent)}))
+    assert "when the dataset is made" in finding.advice.title
+    assert "whole tensors" not in finding.advice.title

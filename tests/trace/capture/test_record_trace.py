@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from pyrometer.errors import InputError, UserProgramError
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.trace.capture.record import CAPTURE_OPTIONS, CaptureOptions
 from pyrometer.trace.capture.workload import record_trace
 from pyrometer.workload.call import Call
@@ -264,3 +264,10 @@ def test_the_fast_path_of_a_transformer_layer_is_still_taken(count):
     trace = record_trace(Inference(layer, torch.randn(2, 5, 8)), steps=2)
     assert count(trace, "aten::_transformer_encoder_layer_fwd") == 2
     assert count(trace, "module:TransformerEncoderLayer") == 2
+
+
+def test_a_step_that_would_take_far_too_long_to_read_is_left(training) -> None:
+    work = training()
+    with pytest.raises(PyrometerError, match=r"a single step takes .* of trace"):
+        record_trace(work, steps=2, warmup=0, most_bytes=100)
+    assert record_trace(work, steps=2, warmup=0, most_bytes=10_000).capture is not None

@@ -156,6 +156,7 @@ def test_every_way_to_batch_can_be_tuned(make, arguments):
 
 @pytest.mark.measuring
 @pytest.mark.slow
+@pytest.mark.exhaustive  # as for a dataset of items, above
 def test_an_iterable_dataset_that_shares_its_work_gets_workers(make):
     class Slowly(make.Numbers):
         def __iter__(self):

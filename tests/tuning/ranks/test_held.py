@@ -117,5 +117,5 @@ def test_a_rank_that_hangs_is_told_with_its_line(laboratory, script, monkeypatch
     with pytest.raises(
         UserProgramError, match=rf"rank 1 \(train.py:({line - 1}|{line})\) did not go on within"
     ) as raised:
-        lab.open((), timeout_s=25)
+        lab.open((), timeout_s=15)
     assert "rank 0 (train.py:" in str(raised.value)  # it waits for the other

@@ -13,6 +13,7 @@ from pyrometer.report.facts.findings import gain_text, stands_alone, trial_text
 from pyrometer.report.facts.memory import saving
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import NEIGHBOURS, Finding
+from pyrometer.rules.places import spoken
 
 MOST = 3
 
@@ -79,10 +80,16 @@ def _fix(finding: Finding) -> Fix:
         name=finding.name,
         gain=f"tried: {finding.trial.outcome}" if finding.trial is not None else gain_text(finding),
         code=finding.code,
-        sentence=tried.removeprefix("tried: ") if tried else finding.message,
+        sentence=tried.removeprefix("tried: ") if tried else _beside_its_place(finding),
         place=short_place(finding.where),
         write=_written(finding.advice) or finding.advice.text,
     )
+
+
+def _beside_its_place(finding: Finding) -> str:
+    """The message, whose place stands in the line above: said twice, it would leave no room for the figures."""
+    told = spoken(finding.where)
+    return finding.message.replace(told, " here") if told and finding.where.file else finding.message
 
 
 def _written(advice: Advice) -> str:

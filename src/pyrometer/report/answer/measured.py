@@ -25,7 +25,7 @@ def of_check(document: CheckDocument) -> ShortAnswer:
     if launch is not None:
         answer = _of_ranks(answer, launch)
     return answer._replace(
-        alerts=[*answer.alerts, *([] if launch is not None else _ended(script))],
+        alerts=answer.alerts or ([] if launch is not None else _ended(script)),
         bound=step.bound(document.evidence),
         nothing=fixes.nothing(document.diagnosis),
     )

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
+from pyrometer.rules.data.patterns.preparing import advice_on_samples
 from pyrometer.rules.host.patterns.spending import (
     MECHANISMS,
     MOST_LINES,
@@ -139,7 +140,7 @@ def explain(case: Case) -> Findings:
             cost=case.cost_of(share, "samples of the host's time in the lines of the function"),
             gain=removal(profile, share, stays=STAYS),
             confidence="medium",
-            advice=_advice(leaves),
+            advice=advice_on_samples(case, line.where) or _advice(leaves),
         )
 
 

@@ -37,6 +37,7 @@ No fix is applied: sums over whole arrays may round differently.
 
 from __future__ import annotations
 
+from pyrometer.rules.data.patterns.preparing import advice_on_samples
 from pyrometer.rules.host.patterns.loop_runs import LoopRun, loop_finding, loop_runs
 from pyrometer.rules.rule import Case, Findings, Limit, declare
 
@@ -73,7 +74,13 @@ def explain(case: Case) -> Findings:
     """Loops that are mostly Python."""
     for run in loop_runs(case, case.limit(RULE, "min_share")):
         if run.element is None and run.by_python >= case.limit(RULE, "min_python"):
-            yield loop_finding(RULE, case, run, what="runs in Python", advice=_advice(run))
+            yield loop_finding(
+                RULE,
+                case,
+                run,
+                what="runs in Python",
+                advice=advice_on_samples(case, run.where) or _advice(run),
+            )
 
 
 def _advice(run: LoopRun) -> str:

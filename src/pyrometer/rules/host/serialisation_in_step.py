@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.data.patterns.preparing import advice_on_samples
 from pyrometer.rules.host.patterns.spending import SERIALISATION, spending, spending_finding
 from pyrometer.rules.rule import Case, Findings, Limit, declare
 
@@ -85,5 +86,5 @@ def explain(case: Case) -> Findings:
             spent,
             what="Serialising or copying objects",
             stays=STAYS.get(kind, SELDOM_STAYS),
-            advice=BY_KIND[kind],
+            advice=advice_on_samples(case, spent.line.where) or BY_KIND[kind],
         )

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.place import Place
-from pyrometer.quantity import format_percent
+from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.flowing import of_step
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.places import spoken
@@ -94,9 +94,10 @@ def explain(case: Case) -> Findings:
     ids = _looked_up(case, table, program)
     rows, place = int(table.settings.get("num_embeddings") or 0), _place(case, table)
     is_plain = program.optimizer.type_name == "SGD" and not program.optimizer.settings.get("momentum")
+    others = f", and so is that of {counted(len(tables) - 1, 'other table')}" if tables[1:] else ""
     yield RULE.finding(
-        message=f"the gradient of `{table.path}`{spoken(place)} is dense: all of its {rows:,} rows are updated in each step, which looks up "
-        f"at most {ids:,}, and that takes {format_percent(share)} of it",
+        message=f"the gradient of `{table.path}`{spoken(place)} is dense{others}: all of its {rows:,} rows are updated in each step, which looks up "
+        f"at most {ids:,}; that takes {format_percent(share)} of the step{' together' if others else ''}",
         where=place,
         evidence={
             "rows": rows,

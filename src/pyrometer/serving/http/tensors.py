@@ -147,7 +147,7 @@ def _array(given: RequestInput, blob: memoryview | None, spec: TensorSpec) -> Ar
 def _require_shape(shape: Sequence[int], spec: TensorSpec) -> None:
     if len(shape) == len(spec.dims):
         for size, own in zip(shape, spec.dims, strict=True):
-            if size != own and (own != VARYING or size < 1):
+            if size < 1 or own not in (VARYING, size):
                 break
         else:
             return

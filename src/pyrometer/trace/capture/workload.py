@@ -33,6 +33,9 @@ from pyrometer.workload.script.startup._pyrometer_inside.torch_hooks import hide
 from pyrometer.workload.workload import Session, Workload, require_workload
 
 MANY_BYTES = 500_000_000
+TOO_LONG = 6
+"""Times the bytes that were allowed, from where on not even one step is recorded."""
+
 MOST_COMPILING_STEPS = 20
 MOST_BARE_STEPS = 10
 
@@ -60,13 +63,13 @@ def record_trace(
         warmup: steps to run before, beside those in which something is compiled.
         options: what to record; see `CAPTURE_OPTIONS` for the price of each.
         path: where to keep the file, `.json` or `.json.gz`; without it, the trace is only returned.
-        most_bytes: fewer steps are recorded, though at least one, when the file is predicted to grow beyond this.
+        most_bytes: fewer steps are recorded when the file is predicted to grow beyond this; one step may take six times as much.
         on_note: called as soon as something is worth saying, such as a file that will be large.
 
     Raises:
         InputError: a number or the path cannot be used, or a profiler is running already.
         UserProgramError: a step raised.
-        PyrometerError: the profiler recorded nothing.
+        PyrometerError: the profiler recorded nothing, or a single step takes far more than `most_bytes`.
     """
     require_workload(work)
     require_count("steps", steps, 1)
@@ -103,6 +106,11 @@ class _Recorder:
             bare_s = _timed(session, run.learn, min(steps, MOST_BARE_STEPS))
         with self._module_spans(session), user_code(f"{work.name}: a step under the profiler"):
             predicted = self._predict(run, steps)
+            if most_bytes is not None and predicted > TOO_LONG * most_bytes * steps:
+                raise PyrometerError(
+                    f"a single step takes {format_bytes(predicted // steps)} of trace, and reading so much takes longer than "
+                    "there is time for; give it more, or trace a smaller step"
+                )
             if most_bytes is not None and predicted > most_bytes:
                 asked, steps = steps, max(1, steps * most_bytes // predicted)
                 predicted = predicted // asked * steps

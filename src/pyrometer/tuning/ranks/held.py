@@ -21,8 +21,7 @@ from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.record import Record, from_json
 from pyrometer.tuning.ranks.forks import Forks
-from pyrometer.tuning.ranks.messages import Answer, merged
-from pyrometer.tuning.ranks.rank import WHERE
+from pyrometer.tuning.ranks.messages import WHERE, Answer, merged
 from pyrometer.tuning.trials.protocol import Open, Opened
 from pyrometer.tuning.trials.results import TRAINING_STEPS
 from pyrometer.workload.failure import signal_name

@@ -14,6 +14,9 @@ from pyrometer.record import Record
 from pyrometer.tuning.trials.gate import CaseError
 from pyrometer.tuning.trials.protocol import Checked, Opened, PeakRead
 
+WHERE = b"where"
+"""Asked of a rank at any moment: the line that it is in."""
+
 
 class Hello(Record, frozen=True, kw_only=True):
     """The first message of a rank."""

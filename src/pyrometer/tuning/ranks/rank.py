@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import queue
 import random
@@ -36,14 +37,12 @@ from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.ranks.forks import serve_forks
-from pyrometer.tuning.ranks.messages import Answer, Hello
+from pyrometer.tuning.ranks.messages import WHERE, Answer, Hello
 from pyrometer.tuning.ranks.watch import Watch
 from pyrometer.tuning.recipe.recipe import load_recipe
 from pyrometer.tuning.recipe.signature import require_same_model, signature_of
 from pyrometer.tuning.trials import protocol, results
 from pyrometer.workload.failure import described
-
-WHERE = b"where"
 
 
 class HeldScript:
@@ -249,6 +248,7 @@ def main() -> None:
     """Do what the arguments say."""
     mode, place, *argv = sys.argv[1:]
     if mode == "serve":
+        importlib.import_module("torch._dynamo")  # which the first optimizer imports, in each fork anew
         order = serve_forks(place)
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(order.place)

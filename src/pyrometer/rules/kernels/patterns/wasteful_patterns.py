@@ -170,6 +170,25 @@ def pairwise_differences(module: Module) -> Iterator[Better]:
         yield Better(call, (text if is_norm else f"{text}.square()") if known else "")
 
 
+def pairwise_products(module: Module) -> Iterator[Better]:
+    """`cosine_similarity(a[:, None], b[None], dim=-1)` and `(a[:, None] * b[None]).sum(-1)`, also where their parts have names."""
+    for call in module.method_calls("sum", "cosine_similarity"):
+        first, arguments = _subject(module, call, "torch.")
+        is_cosine = last_name(call.func) == "cosine_similarity"
+        dim = module.keyword(call, "dim") or next(iter(arguments[is_cosine:]), None)
+        if first is None or dim is None or module.literal(dim) not in (-1, 2):
+            continue
+        if is_cosine:
+            other = module.keyword(call, "x2") or next(iter(arguments), None)
+            pairs = None if other is None else _pairs(module, first, other)
+        else:
+            product = _meant(module, first)
+            is_product = isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult)
+            pairs = _pairs(module, product.left, product.right) if is_product else None  # type: ignore[attr-defined]
+        if pairs is not None:
+            yield Better(call, "")
+
+
 def _meant(module: Module, node: ast.expr) -> ast.expr:
     """What a name stands for that is given one value; anything else itself."""
     if not isinstance(node, ast.Name):
@@ -213,7 +232,12 @@ def _broadcast_sides(module: Module, node: ast.expr | None) -> tuple[str, str] |
     """The two tensors of which all pairs are subtracted."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
         return None
-    left, right = _raised(module, node.left), _raised(module, node.right)
+    return _pairs(module, node.left, node.right)
+
+
+def _pairs(module: Module, one: ast.expr, other: ast.expr) -> tuple[str, str] | None:
+    """Two tensors whose rows are put against each other in all pairs."""
+    left, right = _raised(module, one), _raised(module, other)
     if left is None or right is None or {left[1], right[1]} != {0, 1}:
         return None
     first, second = (left, right) if left[1] == 1 else (right, left)
@@ -273,5 +297,9 @@ PATTERNS = (
     Pattern("makes all differences to sum their squares", "torch.cdist keeps none of them",
             frozenset(["aten::sub", "aten::pow", "aten::mul", "aten::sum", "aten::norm", "aten::linalg_vector_norm"]), (0.01, 0.1), "tolerance",
             pairwise_differences),
+    Pattern("multiplies all pairs of rows element by element to add the products up", "`a @ b.mT` gives all sums in one matrix product, and of rows that "
+            "`torch.nn.functional.normalize` scaled to length 1 all cosines",
+            frozenset(["aten::cosine_similarity", "aten::mul", "aten::div", "aten::sum", "aten::linalg_vector_norm"]), (0.002, 0.12), "tolerance",
+            pairwise_products),
 )  # fmt: skip
 """Whether a rewrite keeps every digit: sums in another order, ties in another one."""
