@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from pyrometer.trace.analysis.registry import analyze
+from pyrometer.trace.jobs.before import LARGEST, work_before
+from pyrometer.trace.jobs.calls import collective_calls
 from pyrometer.trace.jobs.merge import read_job
 from pyrometer.trace.reading.read import read_trace
 
@@ -118,3 +120,13 @@ def test_groups_of_one_shape_are_put_beside_each_other(tmp_path: Any, new_builde
     assert slow.bus_bandwidth is not None
     assert (fast.bus_bandwidth, fast.bus_bandwidth_of_equals) == (4 * slow.bus_bandwidth, slow.bus_bandwidth)
     assert slow.bus_bandwidth_of_equals == fast.bus_bandwidth
+
+
+def test_of_work_that_took_equally_long_the_same_is_kept_each_time(tmp_path: Any, new_builder: Any) -> None:
+    one = new_builder(tmp_path, distributedInfo={"rank": 0, "world_size": 2})
+    for number in range(60):
+        one.op(f"aten::op{number:02}", 10 * number, 5)
+    one.launch("ncclDevKernel_AllReduce", 700, 720, 100, **{"Collective name": "allreduce", "Group size": 2})
+    trace = one.read()
+    kept = work_before(trace, collective_calls(trace)).filter(side="host")["name"].to_list()
+    assert kept == ["between operators", *(f"aten::op{number:02}" for number in range(LARGEST - 1))]
