@@ -110,7 +110,7 @@ def _thread(trace: RankTrace, gaps: pl.DataFrame) -> IntArray:
     launching = trace.events["track"].gather(gaps["launch"])
     work = (Kind.RUNTIME, Kind.DRIVER) if trace.activity.has_device else (Kind.CPU_OP,)
     for kinds in (work, (Kind.CPU_OP,), (Kind.PYTHON_FUNCTION,), (Kind.USER_ANNOTATION,)):
-        busiest = trace.of_kind(*kinds)["track"].mode()
+        busiest = trace.bounds_of(*kinds)["track"].mode()
         if len(busiest):
             return launching.fill_null(busiest.min()).to_numpy().astype(np.int64)
     return launching.fill_null(0).to_numpy().astype(np.int64)

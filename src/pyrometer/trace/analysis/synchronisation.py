@@ -60,7 +60,7 @@ def sync_points(trace: RankTrace) -> Synchronisation:
         stalled_ns=covered(trace.activity.device, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()),
         after_ns=_idle_after(trace, waits),
     )
-    last = trace.of_kind(Kind.CPU_OP)["start_ns"].max()
+    last = trace.bounds_of(Kind.CPU_OP)["start_ns"].max()
     placed = waits.hstack(places_of(trace, waits["trigger"]))
     by_profiler = (
         pl.col("name").str.contains("Synchronize")

@@ -13,11 +13,11 @@ from pyrometer.trace.trace import RankTrace
 
 def contents(trace: RankTrace) -> Iterator[HealthIssue]:
     """What the trace does not hold, and therefore cannot say."""
-    ops = trace.of_kind(Kind.CPU_OP)
+    ops = trace.number_of(Kind.CPU_OP)
     has_work = trace.device_work.height > 0
-    if ops.height and not has_work:
+    if ops and not has_work:
         yield _limit("cpu_only", "there is no device work: times are those of the host", "")
-    if has_work and not ops.height:
+    if has_work and not ops:
         yield _limit(
             "no_operators",
             "there are no operators: device time cannot be charged to operators, modules or lines",
@@ -32,11 +32,11 @@ def contents(trace: RankTrace) -> Iterator[HealthIssue]:
         )
     detail = trace.tables["ops"]
     stacks = trace.number_of(Kind.PYTHON_FUNCTION) or detail["call_stack"].count()
-    if ops.height and not stacks:
+    if ops and not stacks:
         yield _limit(
             "no_stacks", "no Python stacks were recorded: no source lines", "record with with_stack=True"
         )
-    if ops.height and not detail["input_dims"].count():
+    if ops and not detail["input_dims"].count():
         yield _limit(
             "no_shapes",
             "no shapes were recorded: no FLOP, no bytes and no roofline",

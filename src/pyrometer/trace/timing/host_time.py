@@ -82,7 +82,9 @@ def _doing(
 def _working_threads(trace: RankTrace) -> list[int]:
     """Threads that run runtime calls, or else operators; the eight busiest."""
     for kinds in ((Kind.RUNTIME.value, Kind.DRIVER.value), (Kind.CPU_OP.value,)):
-        rows = trace.of_kind(*kinds)["track"].value_counts().sort("count", "track", descending=[True, False])
+        rows = (
+            trace.bounds_of(*kinds)["track"].value_counts().sort("count", "track", descending=[True, False])
+        )
         if rows.height:
             return rows["track"].head(8).to_list()
     return []
