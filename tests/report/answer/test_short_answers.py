@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from pyrometer.advice import Advice
 from pyrometer.evidence.script_outcome import ScriptOutcome
+from pyrometer.host.profile import HostLine, HostProfile
 from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.place import Place
 from pyrometer.report.answer.documents import short_answer
@@ -229,3 +230,22 @@ def test_a_place_that_stands_above_a_sentence_is_here(documents):
     answer = short_answer(changed(documents["training"], findings=[told]))
     assert answer is not None
     assert answer.fixes[0].sentence == "the loop here takes 9 % of the step"
+
+
+@pytest.mark.parametrize(
+    ("samples", "names"), [(100, ["net.py:4", "net.py:9", "other lines"]), (9, ["forward"])]
+)
+def test_a_step_of_one_part_is_divided_by_lines_where_no_trace_divides_it(recorded_documents, samples, names):
+    lines = [
+        HostLine(where=Place(file="/src/net.py", line=line), own_s=own_s, total_s=own_s)
+        for line, own_s in ((4, 0.6), (9, 0.3))
+    ]
+    host = HostProfile(steps=2, samples=samples, interval_s=1e-3, step_s=1.0, lines=lines)
+    document = recorded_documents["check broken_perception workload"]
+    forward = [phase for phase in document.evidence.measurement.phases if phase.name == "forward"]
+    measured = msgspec.structs.replace(document.evidence.measurement, phases=forward)
+    answer = short_answer(changed(document, measurement=measured, trace=None, host=host))
+    assert answer is not None
+    assert answer.whole is not None
+    assert [part.name for part in answer.whole.parts] == names
+    assert sum(part.share or 0.0 for part in answer.whole.parts) == pytest.approx(1.0)

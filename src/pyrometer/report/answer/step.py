@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.place import file_name
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.report.answer import parts
 from pyrometer.report.answer.short import Part, Whole
@@ -24,6 +25,10 @@ SPLIT_FROM = 0.05
 """Share of a step from which on an operator has one."""
 
 OTHERS = "other operators"
+OTHER_LINES = "other lines"
+
+FEWEST_SAMPLES = 30
+"""Of the host, by which a step is divided: below, a line's share would be known to a fifth at best."""
 
 ELSEWHERE = 0.1
 """Of a step, by which operators' own time may be longer than the part in which one runs: above, some run at the same time, and have
@@ -50,14 +55,31 @@ NAMES = {**PART_NAMES, "host": "operators", "data": "data", "sync": "waiting for
 
 
 def whole(evidence: Evidence) -> Whole | None:
-    """The step and its parts; operators apart, where one runs at a time."""
+    """The step and its parts: operators apart, where one runs at a time; lines, where nothing else divides it."""
     coarse = _coarse(evidence)
     if coarse is None:
         return None
+    if len(coarse.parts) == 1 and evidence.trace is None:
+        return _lines(evidence) or coarse
     room = parts.MOST - len(coarse.parts)
     rows = [row for part in coarse.parts for row in (_operators(evidence.trace, part, room) or [part])]
     return coarse._replace(
         parts=sorted(rows, key=lambda row: (row.name.startswith("other"), -(row.share or 0.0)))
+    )
+
+
+def _lines(evidence: Evidence) -> Whole | None:
+    """The step and the lines in which the host was seen."""
+    host, length = evidence.host, of_step.step_s(evidence)
+    if host is None or length is None or host.samples < FEWEST_SAMPLES:
+        return None
+    shares = [
+        (f"{file_name(line.where.file)}:{line.where.line}", host.share(line.own_s))
+        for line in host.lines[: parts.MOST - 1]
+        if line.where.file is not None
+    ]
+    return parts.of_time(
+        [*shares, (OTHER_LINES, max(0.0, 1 - sum(share for _, share in shares)))], length, TITLE
     )
 
 
