@@ -71,12 +71,14 @@ from pyrometer.rules.data.patterns.waiting import (
     told_share,
     waiting_cost,
 )
+from pyrometer.rules.data.patterns.whole_batches import ADVICE, loader_of_single_samples, whole_batches
 from pyrometer.rules.places import place_of
 from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.surroundings import surroundings
 
 if TYPE_CHECKING:
     from pyrometer.loading.report import LoaderReport
+    from pyrometer.source.rewriting import Rewrite
     from pyrometer.trace.records.rank import RankReport
 
 RULE = declare(
@@ -122,6 +124,7 @@ def explain(case: Case) -> Findings:
     if share.share < case.limit(RULE, enough):
         return
     place = _slow_function(case) or loader_place(case)
+    single = loader_of_single_samples(case)
     yield RULE.finding(
         message=f"{format_percent(share.share)} of a step, {format_seconds(share.wait_s)} of "
         f"{format_seconds(share.step_s)}, go to getting its data{_within(place)}",
@@ -131,10 +134,10 @@ def explain(case: Case) -> Findings:
         links=["/loading/data_share", "/loading/stages"],
         cost=waiting_cost(report, case),
         gain=_gain(report, case),
-        lever=_lever(report),
+        lever=_lever(report) if single is None else None,
         confidence="medium" if differing(report, case) else "high",
-        advice=_advice(report, place),
-        rewrite=loader_rewrite(case, report.advice[0].rewrite) if report.advice else None,
+        advice=_advice(report, place) if single is None else f"{ADVICE}.",
+        rewrite=_rewrite(report, case) if single is None else whole_batches(single),
         resource=DATA,
     )
 
@@ -148,7 +151,8 @@ def explain_trace(case: Case) -> Findings:
     share = trace.breakdown_ns.data / trace.span_ns
     if share < case.limit(RULE, "min_share"):
         return
-    place = _slow_function(case) or Place()
+    single = loader_of_single_samples(case)
+    place = _slow_function(case) or (Place() if single is None else loader_place(case))
     yield RULE.finding(
         message=f"the step waits for its data for {format_percent(share)} of the traced time{_within(place)}",
         where=place,
@@ -158,9 +162,14 @@ def explain_trace(case: Case) -> Findings:
         cost=case.cost_of(share, "trace: time in which only the loading ran"),
         gain=_traced_gain(trace),
         confidence="medium",
-        advice=f"{_traced_remedy(case)}{_first_look(place)}.",
+        advice=f"{_traced_remedy(case)}{_first_look(place)}." if single is None else f"{ADVICE}.",
+        rewrite=None if single is None else whole_batches(single),
         resource=DATA,
     )
+
+
+def _rewrite(report: LoaderReport, case: Case) -> Rewrite | str | None:
+    return loader_rewrite(case, report.advice[0].rewrite) if report.advice else None
 
 
 def _traced_remedy(case: Case) -> str:

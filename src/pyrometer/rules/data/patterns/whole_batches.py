@@ -1,0 +1,74 @@
+"""Loaders that take samples one by one from tensors that would give a whole batch at once."""
+
+from __future__ import annotations
+
+import ast
+
+from pyrometer.rules.data.patterns.datasets import creation_of, dataset_class
+from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls
+from pyrometer.rules.rule import Case
+from pyrometer.source.edit import replace
+from pyrometer.source.rewriting import Rewrite, rewritten, spelled
+
+INDEXED_BY_LISTS = "torch.utils.data.TensorDataset"
+BY_DEFAULT = {"num_workers": 0, "collate_fn": None, "sampler": None, "batch_sampler": None}
+"""Arguments that a loader of whole batches does without, and what they are where they change nothing."""
+
+HANDED_ON = ("pin_memory", "timeout", "pin_memory_device")
+
+ADVICE = (
+    "Take whole batches from the TensorDataset: it indexes its tensors by a list of samples as well as by one, where a loader "
+    "makes thousands of small tensors and stacks them"
+)
+
+
+def loader_of_single_samples(case: Case) -> LoaderCall | None:
+    """The program's only loader, where it takes samples one by one from a TensorDataset, without workers."""
+    calls = [call for module in case.modules for call in loader_calls(module)]
+    if len(calls) != 1 or not calls[0].is_complete:
+        return None
+    (call,) = calls
+    if dataset_class(call.module, call.argument("dataset")) != INDEXED_BY_LISTS:
+        return None
+    plain = all(call.value(name) in {MISSING_ARGUMENT, default} for name, default in BY_DEFAULT.items())
+    return call if plain and call.argument("batch_size") is not None else None
+
+
+def whole_batches(call: LoaderCall) -> Rewrite | None:
+    """The call that draws batches of indices in its place; None where the text does not tell what it draws."""
+    module, dataset, size = call.module, call.argument("dataset"), call.argument("batch_size")
+    shuffle, drop_last = (_flag(call, name) for name in ("shuffle", "drop_last"))
+    known = {*BY_DEFAULT, *HANDED_ON, "dataset", "batch_size", "shuffle", "drop_last"}
+    sampler = spelled(module, "torch.utils.data." + ("RandomSampler" if shuffle else "SequentialSampler"))
+    batches = spelled(module, "torch.utils.data.BatchSampler")
+    numbered = _numbered(call)
+    others = [keyword for keyword in call.call.keywords if keyword.arg not in known]
+    if (
+        dataset is None
+        or size is None
+        or numbered is None
+        or others
+        or None in (shuffle, drop_last, sampler, batches)
+    ):
+        return None
+    handed_on = [ast.unparse(keyword) for keyword in call.call.keywords if keyword.arg in HANDED_ON]
+    drawn = f"sampler={batches}({sampler}({numbered}), {ast.unparse(size)}, drop_last={drop_last})"
+    given = ", ".join([ast.unparse(dataset), drawn, "batch_size=None", *handed_on])
+    return rewritten(module, [replace(module, call.call, f"{ast.unparse(call.call.func)}({given})")])
+
+
+def _flag(call: LoaderCall, name: str) -> bool | None:
+    value = call.value(name)
+    if value is MISSING_ARGUMENT:
+        return False
+    return value if isinstance(value, bool) else None
+
+
+def _numbered(call: LoaderCall) -> str | None:
+    """A name of something as long as the dataset: the dataset itself, or its first tensor."""
+    dataset, made = call.argument("dataset"), creation_of(call.module, call.argument("dataset"))
+    first = made.args[0] if made is not None and made.args else None
+    for named in (dataset, first):
+        if isinstance(named, ast.Name):
+            return named.id
+    return None

@@ -1,0 +1,75 @@
+"""PYR301 of a TensorDataset: whole batches instead of thousands of samples, with the same values in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from pyrometer.rules.case import Case
+from pyrometer.rules.finding import Finding
+from pyrometer.source.module import Module
+
+HEAD = "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+DATA = "users, ratings = torch.arange(10), torch.arange(10) / 10\n"
+NAMED = "data = TensorDataset(users, ratings)\n"
+LOADERS = [
+    NAMED + "loader = DataLoader(data, batch_size=4, shuffle=True)\n",
+    NAMED + "loader = DataLoader(data, 4, drop_last=True, num_workers=0)\n",
+    "loader = DataLoader(TensorDataset(users, ratings), shuffle=True, batch_size=3, pin_memory=False)\n",
+]
+
+
+def case_of(text: str, report: Any) -> Case:
+    return Case(target="a", modules=[Module.parse("a.py", HEAD + DATA + text)], loading=report)
+
+
+def batches(text: str) -> list[list[list[float]]]:
+    names: dict[str, Any] = {}
+    exec(compile(text, "a.py", "exec"), names)
+    torch.manual_seed(3)
+    return [[part.tolist() for part in batch] for _ in range(2) for batch in names["loader"]]
+
+
+@pytest.mark.parametrize("text", LOADERS)
+def test_the_rewrite_gives_the_same_batches(
+    text: str, loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    (finding,) = findings("PYR301", case_of(text, loading(data_share=0.9)))
+    replaces, rewrite = finding.advice.replaces, finding.advice.rewrite
+    assert replaces is not None
+    assert rewrite is not None
+    assert "TensorDataset" in finding.advice.text
+    assert finding.advice.lever is None
+    whole = HEAD + DATA + text
+    mended = whole.replace(replaces, rewrite)
+    assert mended != whole
+    assert batches(mended) == batches(whole)
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "DataLoader(data, batch_size=4, num_workers=2)",
+        "DataLoader(data, batch_size=4, collate_fn=torch.stack)",
+        "DataLoader(data)",
+        "DataLoader(data, **settings)",
+    ],
+)
+def test_other_loaders_are_advised_as_before(
+    loader: str, loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    (finding,) = findings("PYR301", case_of(f"{NAMED}loader = {loader}\n", loading(data_share=0.9)))
+    assert "TensorDataset" not in finding.advice.text
+
+
+@pytest.mark.parametrize("given", ["shuffle=chosen", "generator=torch.Generator()"])
+def test_what_the_text_does_not_tell_is_not_rewritten(
+    given: str, loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    text = f"{NAMED}loader = DataLoader(data, batch_size=4, {given})\n"
+    (finding,) = findings("PYR301", case_of(text, loading(data_share=0.9)))
+    assert "TensorDataset" in finding.advice.text
+    assert finding.advice.rewrite is None
