@@ -30,7 +30,7 @@ from pyrometer.errors import PyrometerError
 from pyrometer.quantity import format_ratio, format_seconds
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
-from pyrometer.tuning.levers.configuration import excluded, lacks, ordered
+from pyrometer.tuning.levers.configuration import excluded, ordered
 from pyrometer.tuning.levers.registry import find_lever, levers
 from pyrometer.tuning.predictions import PredictedLever, judge_predictions, predicted_levers
 from pyrometer.tuning.recipe.recipe import load_recipe
@@ -317,10 +317,11 @@ def _all(choices: dict[str, list[dict[str, object]]]) -> Iterator[Configuration]
 def _runs(chosen: list[LeverChoice]) -> bool:
     """Whether each lever works under what runs the model, and has those that it needs."""
     found = [find_lever(choice.lever) for choice in chosen]
+    names = {each.name for each in found}
     running = next((each.name for each in found if "executor" in each.excludes), "eager")
     return all(
         (each.executors is None or each.place == "executor" or running in each.executors)
-        and not lacks(each, chosen)
+        and each.needs <= names
         for each in found
     )
 
