@@ -55,6 +55,9 @@ def test_the_rewrite_gives_the_same_batches(
         "DataLoader(data, batch_size=4, num_workers=2)",
         "DataLoader(data, batch_size=4, collate_fn=torch.stack)",
         "DataLoader(data)",
+        "DataLoader(data, batch_size=None)",
+        "DataLoader(data, batch_size=4, sampler=[1, 2, 3])",
+        "DataLoader(data, batch_size=4, sampler=drawn)",
         "DataLoader(data, **settings)",
     ],
 )

@@ -30,8 +30,12 @@ def loader_of_single_samples(case: Case) -> LoaderCall | None:
     (call,) = calls
     if dataset_class(call.module, call.argument("dataset")) != INDEXED_BY_LISTS:
         return None
-    plain = all(call.value(name) in {MISSING_ARGUMENT, default} for name, default in BY_DEFAULT.items())
-    return call if plain and call.argument("batch_size") is not None else None
+    plain = all(
+        (given := call.value(name)) is MISSING_ARGUMENT or given == default
+        for name, default in BY_DEFAULT.items()
+    )
+    collates = call.value("batch_size") not in (MISSING_ARGUMENT, None)
+    return call if plain and collates else None
 
 
 def whole_batches(call: LoaderCall) -> Rewrite | None:
