@@ -61,6 +61,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         ("memory model.py:never --predict device=nope", "device: got 'nope'; legal are cpu, cuda"),
         ("memory model.py:never --plan 1GiB --budget 0s", "budget: got 0.0; legal is above 0 s"),
+        ("serve model.py:never --plan poisson:0", "--plan poisson:0: legal is a rate per second above 0"),
+        ("serve model.py:never --plan absent.csv", "absent.csv: cannot be read"),
         ("calibrate model.py:never --budget 0s", "--budget: got 0 s; legal is above 0 s"),
         ("bench broken.pt2", "broken.pt2: not an exported program"),
         ("runs --kind nope", "'nope' is not one of 'audit', 'bench'"),

@@ -70,6 +70,12 @@ def command(*, target: str, arrivals: str | None, as_json: bool, **flags: Any) -
         raise UsageError(
             "--plan and --rollout: a plan sends requests of its own, which a rollout would count; leave out one of them"
         )
+    if arrivals is not None:
+        from pyrometer.serving.planning.arrivals import read_arrivals
+
+        read_arrivals(
+            arrivals
+        )  # what cannot be read is told before the model is loaded, whose shapes are needed to draw
     deployment = _deployment(target, flags, listens=arrivals is None)
     try:
         deployment.prepare()
