@@ -29,7 +29,7 @@ from pyrometer.trace.records.memory import (
     OpMemory,
     StepMemory,
 )
-from pyrometer.trace.rows import pick
+from pyrometer.trace.rows import each_once, pick
 from pyrometer.trace.trace import RankTrace
 
 MAX_POINTS = 2000
@@ -133,7 +133,7 @@ def _telling(level: np.ndarray) -> np.ndarray:
         lowest=row.get(height.arg_min()),
         highest=row.get(height.arg_max()),
     )
-    return np.unique(rows.select("first", "last", "lowest", "highest").to_numpy())
+    return each_once(rows.select("first", "last", "lowest", "highest").to_numpy().ravel())
 
 
 def _where(trace: RankTrace, row: dict[str, int | None]) -> Place:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.replay import BoolArray, Durations
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, among
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -128,7 +128,7 @@ def _edges(graph: Graph) -> Edges:
         wake_calls,
         launches,
         launch_calls,
-        np.isin(launch_calls, graph.waits.event),
+        among(launch_calls, graph.waits.event),
         works,
         graph.device.event[graph.work[works]] if len(works) else NOTHING,
         overlaps,
@@ -181,7 +181,7 @@ def _shrink_waits(scales: Scales, edges: Edges, weight: IntArray) -> None:
 def _freed(scales: Scales, calls: IntArray) -> BoolArray:
     """Which calls no longer wait."""
     freed: BoolArray = scales.event[calls] == 0.0
-    return freed if scales.freed is None else freed | np.isin(calls, scales.freed)
+    return freed if scales.freed is None else freed | among(calls, scales.freed)
 
 
 def _shrink_launches(scales: Scales, edges: Edges, weight: IntArray) -> None:

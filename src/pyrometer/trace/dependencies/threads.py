@@ -13,7 +13,7 @@ from pyrometer.trace.dependencies.segments import Segments
 from pyrometer.trace.dependencies.work import CALLS
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import BACKWARD, is_step_mark
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, each_once
 from pyrometer.trace.sorts import Sorts
 from pyrometer.trace.timing.intervals import union
 
@@ -53,7 +53,7 @@ def threads(
     on when it has ended. So does what another thread does while the main thread is silent; see `handed_work`. Every other
     stretch begins when the main thread reaches the same moment of its own run.
     """
-    lanes = np.unique(segments.lane)
+    lanes = each_once(segments.lane)
     if not len(lanes):
         none = np.empty(0, np.int64)
         return Threads(-1, Bursts(none, none, none, np.empty(0, bool)), 0, 0, 0)
