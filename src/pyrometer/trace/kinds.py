@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +112,7 @@ def kind_of(category: str | None, name: str | None = None) -> Kind:
     return next(named, KIND_OF_CATEGORY.get(lowered, Kind.OTHER))
 
 
+@cache
 def is_kind(*kinds: Kind | str) -> pl.Expr:
     """Events of these kinds.
 

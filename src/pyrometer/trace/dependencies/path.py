@@ -46,6 +46,13 @@ IDLE, UNTRACED, LAUNCH, MEMCPY, DATA = (
 )
 
 
+def class_sums(code: IntArray, ns: IntArray) -> dict[str, int]:
+    """Time of each of `CLASSES`, of pieces whose classes are given by their index."""
+    sums = np.zeros(len(CLASSES), np.int64)
+    np.add.at(sums, code, ns)
+    return dict(zip(CLASSES, sums.tolist(), strict=True))
+
+
 @kept
 def event_classes(trace: RankTrace) -> IntArray:
     """The class of every event that can stand on a critical path, as an index of `CLASSES`."""

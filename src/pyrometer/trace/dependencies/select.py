@@ -18,7 +18,7 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_module,
 )
-from pyrometer.trace.rows import IntArray, Mask, among, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, among
 from pyrometer.trace.trace import RankTrace
 
 HOST_KINDS = [kind.value for kind in HOST]
@@ -112,7 +112,7 @@ def waits_for_others(trace: RankTrace, graph: Graph) -> IntArray:
     A call that copies to the host and returns when the copy has arrived waits for all work before it, and is among them; one
     that waits for its own copy to a device only is not.
     """
-    to_host = trace.of_kind(Kind.MEMCPY).filter((copy_direction() == "D2H").fill_null(value=False))["event"]
-    reading = graph.device.call[among(graph.device.event, row_numbers(to_host))]
+    to_host = trace.mask(is_kind(Kind.MEMCPY) & (copy_direction() == "D2H"))
+    reading = graph.device.call[to_host[graph.device.event]]
     waits = graph.waits.event
     return waits[~among(waits, graph.device.call) | among(waits, reading)]
