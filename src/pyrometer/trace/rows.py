@@ -89,7 +89,8 @@ def each_once(numbers: IntArray) -> IntArray:
     [-4, 9]
     """
     ordered = np.sort(numbers)
-    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+    once: IntArray = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+    return once
 
 
 def numbered(rows: IntArray) -> tuple[IntArray, IntArray]:

@@ -22,11 +22,11 @@ from pyrometer.trace.reading.scanning import (
     RAW,
     TEXT,
     TRIPLE,
-    IntArray,
     Scan,
     fields_of,
     key_numbers,
 )
+from pyrometer.trace.rows import IntArray
 
 NARROWEST = 2**31
 
