@@ -107,7 +107,16 @@ def test_a_mean_beside_a_median_far_from_it_says_so(recorded_documents):
     m = recorded_documents["check slow_loader workload"].evidence.measurement
     usual, slow = (figure(msgspec.structs.replace(m, mean_s=m.median_s * factor)) for factor in (1.05, 7.0))
     assert " on average" not in usual
-    assert re.search(r"/s on average · 22.6 ms/step at the median \(22.5–22.9\)$", slow)
+    assert re.search(r"/s on average · median 22.6 ms/step \(22.5–22.9\)$", slow)
+
+
+def test_an_interval_is_never_cut(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    m = document.evidence.measurement
+    slow = changed(document, measurement=msgspec.structs.replace(m, mean_s=m.median_s * 7))
+    first, second = lines_of(slow)[:2]
+    assert first.endswith(" on average")
+    assert second == "median 22.6 ms/step (22.5–22.9)"
 
 
 def test_a_screen_holds_three_fixes_at_most_and_counts_the_others(documents):
