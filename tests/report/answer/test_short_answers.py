@@ -16,9 +16,11 @@ from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.host.profile import HostLine, HostProfile
 from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.place import Place
+from pyrometer.report import html
 from pyrometer.report.answer.documents import short_answer
 from pyrometer.report.answer.lines import MOST_LINES, screen
 from pyrometer.report.answer.measured import figure
+from pyrometer.report.chapters.documents import tell
 from pyrometer.report.documents import Document
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.difference.record import NodeChange, PartChange, TimeChange, TraceDiff
@@ -258,3 +260,14 @@ def test_a_step_of_one_part_is_divided_by_lines_where_no_trace_divides_it(record
     assert answer.whole is not None
     assert [part.name for part in answer.whole.parts] == names
     assert sum(part.share or 0.0 for part in answer.whole.parts) == pytest.approx(1.0)
+
+
+def test_a_page_tells_the_share_of_what_bounds_once(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    answer = tell(document).answer
+    traced, _, rest = answer.bound.partition("; ")
+    said = html.page(document).partition('<section data-page="overview"')[2].partition("</section>")[0]
+    assert "Data-bound: data takes " in said
+    assert rest in said
+    assert traced.startswith("data-bound: ")
+    assert traced not in said
