@@ -233,6 +233,20 @@ def test_what_ended_a_script_is_said_in_one_alert(documents):
     assert answer.alerts == ["the script was ended by SIGTERM"]
 
 
+@pytest.mark.parametrize(
+    ("share", "alerts"),
+    [(0.05, []), (0.62, ["evaluations take 62.0 % of the loop (12.4 s): evaluate less often"])],
+)
+def test_evaluations_that_take_much_of_the_loop_are_an_alert(documents, share: float, alerts: list[str]):
+    script = ScriptOutcome(
+        argv=["train.py"], exit_code=0, wall_s=30.0, num_steps=300, steps_from="optimizer steps",
+        evaluation_s=12.4, evaluation_share=share,
+    )  # fmt: skip
+    answer = short_answer(changed(documents["training"], script=script))
+    assert answer is not None
+    assert answer.alerts == alerts
+
+
 def test_a_place_that_stands_above_a_sentence_is_here(documents):
     place = Place(file="src/net.py", line=4, function="forward")
     told = msgspec.structs.replace(
