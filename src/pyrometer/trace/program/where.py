@@ -37,7 +37,7 @@ class Names:
     def of(self, rows: IntArray) -> pl.DataFrame:
         """The places of some events: the columns of `PLACE`."""
         return self.frames[self.frame[rows]].with_columns(
-            module=pick(self.modules, self.module[rows]),
+            module=pick(self.modules, self.module[rows].astype(np.int64)),
             op=pick(self.events["name"], row_numbers(self.events["op"][rows])),
             phase=self.phase_of(rows),
         )
