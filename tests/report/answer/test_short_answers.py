@@ -16,9 +16,11 @@ from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.host.profile import HostLine, HostProfile
 from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.place import Place
+from pyrometer.report import html
 from pyrometer.report.answer.documents import short_answer
 from pyrometer.report.answer.lines import MOST_LINES, screen
 from pyrometer.report.answer.measured import figure
+from pyrometer.report.chapters.documents import tell
 from pyrometer.report.documents import Document
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.difference.record import NodeChange, PartChange, TimeChange, TraceDiff
@@ -107,7 +109,16 @@ def test_a_mean_beside_a_median_far_from_it_says_so(recorded_documents):
     m = recorded_documents["check slow_loader workload"].evidence.measurement
     usual, slow = (figure(msgspec.structs.replace(m, mean_s=m.median_s * factor)) for factor in (1.05, 7.0))
     assert " on average" not in usual
-    assert re.search(r"/s on average · 22.6 ms/step at the median \(22.5–22.9\)$", slow)
+    assert re.search(r"/s on average · median 22.6 ms/step \(22.5–22.9\)$", slow)
+
+
+def test_an_interval_is_never_cut(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    m = document.evidence.measurement
+    slow = changed(document, measurement=msgspec.structs.replace(m, mean_s=m.median_s * 7))
+    first, second = lines_of(slow)[:2]
+    assert first.endswith(" on average")
+    assert second == "median 22.6 ms/step (22.5–22.9)"
 
 
 def test_a_screen_holds_three_fixes_at_most_and_counts_the_others(documents):
@@ -263,3 +274,14 @@ def test_a_step_of_one_part_is_divided_by_lines_where_no_trace_divides_it(record
     assert answer.whole is not None
     assert [part.name for part in answer.whole.parts] == names
     assert sum(part.share or 0.0 for part in answer.whole.parts) == pytest.approx(1.0)
+
+
+def test_a_page_tells_the_share_of_what_bounds_once(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    answer = tell(document).answer
+    traced, _, rest = answer.bound.partition("; ")
+    said = html.page(document).partition('<section data-page="overview"')[2].partition("</section>")[0]
+    assert "Data-bound: data takes " in said
+    assert rest in said
+    assert traced.startswith("data-bound: ")
+    assert traced not in said

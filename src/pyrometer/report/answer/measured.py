@@ -69,7 +69,7 @@ def figure(m: Measurement) -> str:
     if not _has_slow_steps(m):
         return f"{rate} · {said}"
     # The one is a mean and the other a median: each says so.
-    return f"{rate} on average · {format_seconds(m.median_s)}/step at the median ({of_measurement.step_interval(m)})"
+    return f"{rate} on average · median {said}"
 
 
 def _has_slow_steps(m: Measurement) -> bool:
