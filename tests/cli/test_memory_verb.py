@@ -123,7 +123,7 @@ def test_json_holds_the_contract_and_fits_its_schema(profiled):
 
 def test_a_run_is_stored_and_compared(folder, profiled, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    assert main(["show", profiled["run_id"]]) == 0
+    assert main(["show", profiled["run_id"], "--full"]) == 0
     assert "Ledger" in capsys.readouterr().out
     assert (
         main(["memory", "work.py:inference", "--leaks", "0", "--diff", profiled["run_id"], "--no-store"]) == 2

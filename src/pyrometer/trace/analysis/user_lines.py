@@ -88,7 +88,7 @@ def _placed(trace: RankTrace) -> pl.DataFrame:
 
 def _calls(trace: RankTrace) -> pl.DataFrame:
     """Calls of each function, and their duration without what lies in another call of the same one."""
-    functions = trace.mask(is_kind(Kind.PYTHON_FUNCTION))
+    functions = trace.are(Kind.PYTHON_FUNCTION)
     rows = np.flatnonzero(functions)
     names = trace.events.select("name", "dur_ns")[rows]
     key = names["name"].rank("dense").fill_null(0).to_numpy().astype(np.int64)

@@ -28,9 +28,9 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
     that was being run. Of old files, which hold no Python functions, the call stack of the operator is taken.
     """
     names = trace.events["name"]
-    at = trace.places
+    modules, which = numbered(trace.places.module)
     return _frames(trace).with_columns(
-        module=module_names(pick(names, at.module)),
+        module=pick(module_names(pick(names, modules)), which),
         op=pick(names, row_numbers(trace.events["op"])),
         phase=phase_names(trace),
     )
@@ -39,7 +39,8 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
 @kept
 def phase_names(trace: RankTrace) -> pl.Series:
     """The phase of each event, where it is marked: the last column of `place_names` for who needs no other."""
-    return pick(trace.events["name"], trace.places.phase).str.strip_prefix(PHASE)
+    phases, which = numbered(trace.places.phase)
+    return pick(pick(trace.events["name"], phases).str.strip_prefix(PHASE), which)
 
 
 def _frames(trace: RankTrace) -> pl.DataFrame:
