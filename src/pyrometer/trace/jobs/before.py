@@ -29,7 +29,7 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
     On the device, work that begins after the previous collective has begun and before this one does, under the
     operator that launched it. On the host, the own time of events that begin and end between two launches, of
-    whichever thread, and what neither an event covers nor a collective that runs on the host.
+    whichever thread that is at work, and what neither an event covers nor a collective that runs on the host.
 
     Args:
         trace: the rank's trace.
@@ -74,7 +74,9 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.DataFrame:
-    host = trace.named(is_kind(*HOST) & ~((pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()))
+    marks = (pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()
+    at_work = pl.col("track").is_in(_at_work(trace, launched).implode())
+    host = trace.named(is_kind(*HOST) & ~marks).filter(at_work)
     at = launched["at"].to_numpy()
     place = np.searchsorted(at, host["start_ns"].to_numpy(), side="right")
     inside = (place < len(at)) & (host["end_ns"].to_numpy() <= at[np.minimum(place, len(at) - 1)])
@@ -94,6 +96,12 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
         place="place",
     )
     return _sum(pl.concat([rows, rest], how="vertical_relaxed"), launched, "host")
+
+
+def _at_work(trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
+    """Threads that run operators or launch collectives; what others do, such as sleep until they are asked, delays nothing."""
+    launching = trace.events["track"].gather(launched["launch"].drop_nulls().cast(pl.UInt32))
+    return pl.concat([trace.of_kind(Kind.CPU_OP)["track"], launching]).unique()
 
 
 def _sum(rows: pl.DataFrame, calls: pl.DataFrame, side: str) -> pl.DataFrame:
