@@ -17,6 +17,9 @@ from pyrometer.bench.quantiles import normal_quantile
 TRIMMED = 0.2
 """Of the blocks of one process at each end, where its estimate is their mean."""
 
+REACH = 1.4 * (normal_quantile(1 - 0.01 / 2) + normal_quantile(0.95))
+"""Standard errors that an effect must have to be decided at 1 % with a power of 95 %; 1.4 is what heavy tails and several looks cost."""
+
 MOST_EXACT = 25
 """Blocks up to which the distribution of their signed ranks is counted out."""
 
@@ -90,27 +93,19 @@ def robust_sd(blocks: Floats) -> float:
     return float(1.4826 * np.median(np.abs(blocks - np.median(blocks))))
 
 
-def blocks_needed(blocks: Floats, effect: float, alpha: float = 0.01, power: float = 0.95) -> int:
-    """Blocks after which an effect of this size (in ln ratio) would be decided.
-
-    Normal theory for the centre with the robust spread; the factor 1.4 is what heavy tails and several looks cost on
-    shared machines.
-    """
-    return math.ceil((_reach(alpha, power) * robust_sd(blocks) / effect) ** 2)
+def blocks_needed(blocks: Floats, effect: float) -> int:
+    """Blocks after which an effect of this size (in ln ratio) would be decided: normal theory, with the robust spread."""
+    return math.ceil((REACH * robust_sd(blocks) / effect) ** 2)
 
 
-def resolution(blocks: Floats, num_blocks: float, alpha: float = 0.01, power: float = 0.95) -> float:
+def resolution(blocks: Floats, num_blocks: float) -> float:
     """Smallest difference, as a share, that so many blocks would decide; the inverse of `blocks_needed`.
 
     >>> blocks = np.random.default_rng(0).normal(0, 0.05, 100)
     >>> 0.02 < resolution(blocks, 100) < 0.04
     True
     """
-    return math.expm1(_reach(alpha, power) * robust_sd(blocks) / math.sqrt(max(num_blocks, 1.0)))
-
-
-def _reach(alpha: float, power: float) -> float:
-    return 1.4 * (normal_quantile(1 - alpha / 2) + normal_quantile(power))
+    return math.expm1(REACH * robust_sd(blocks) / math.sqrt(max(num_blocks, 1.0)))
 
 
 def merged(blocks: Floats) -> Floats:
