@@ -192,7 +192,9 @@ def _script_memory(observed: ObservedScript) -> MemoryUse | None:
     peak = observed.allocated_peak_bytes if on_device else observed.peak_bytes
     if not series or peak is None:
         return None
-    return memory_use("cuda" if on_device else "cpu", steps, series, peak)
+    # What the profiler takes stays with the process: how memory grows is seen behind it.
+    behind = 0 if observed.traced is None else observed.traced.first + observed.traced.num_steps + 1
+    return memory_use("cuda" if on_device else "cpu", steps, series, peak, steady_from=behind)
 
 
 def _script_failure(observed: ObservedScript) -> str | None:
