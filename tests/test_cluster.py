@@ -233,6 +233,7 @@ def test_a_candidate_whose_worker_is_killed_is_measured_again(ray, tmp_path, mon
     from pyrometer.tuning.search.on_cluster import Order, crew
     from pyrometer.tuning.search.search import Search
     from pyrometer.tuning.search.settings import TuneSettings
+    from pyrometer.tuning.search.weighing import Weighing
     from pyrometer.tuning.trials.gate import Limits
     from pyrometer.tuning.trials.protocol import Source
     from pyrometer.workload.target import parse_target
@@ -246,7 +247,8 @@ def test_a_candidate_whose_worker_is_killed_is_measured_again(ray, tmp_path, mon
         source, None, False, str(tmp_path), Limits(), settings, 0.001, environment_of_a_new_process()
     )
     journal = Journal(tmp_path / "journal.jsonl", "id", resume=False)
-    search = Search(None, settings, journal, {}, 0.001, lambda *_: None, Budget(settings.budget_s))
+    weighing = Weighing(None, settings, Budget(settings.budget_s), 0.001)
+    search = Search(weighing, journal, {}, lambda *_: None)
     with crew("local", order) as machines, Killing("Bench.attempt") as killing:
         machines.ahead(search, [fold])
     outcome = journal.recall((), (fold,))
