@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TypeAlias
 
-from pyrometer.quantity import Ratio, Seconds
+from pyrometer.quantity import Ratio
 from pyrometer.record import Record, from_json
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.trials.composition import Composition
@@ -45,28 +45,26 @@ def _tables() -> _Tables:
     return from_json(_Tables, resources.files(__package__).joinpath("priors.json").read_bytes())
 
 
-def priors_of(device: str, made_of: Composition, step_s: Seconds) -> dict[str, Prediction]:
+def priors_of(device: str, made_of: Composition) -> dict[str, Prediction]:
     """The range that each lever is expected in, of new over old time; empty where nothing is known of the machine or the step.
 
-    >>> few = Composition(num_calls=5, num_products=3, call_s=5e-6)
-    >>> priors_of("cpu", few, 35e-6)["compile"].low > 1 > priors_of("cpu", few, 35e-3)["compile"].low
+    >>> short, long = (Composition(num_calls=5, num_products=3, call_s=5e-6, step_s=s) for s in (35e-6, 35e-3))
+    >>> priors_of("cpu", short)["compile"].high > 1 > priors_of("cpu", long)["compile"].high
     True
     """
     kinds = _tables().shares.get(device, {})
-    if not kinds or not made_of.num_products or step_s <= 0:
+    if not kinds or not made_of.num_products or made_of.step_s <= 0:
         return {}
     found = {}
     for name in {**kinds["convolutions"], **kinds["products"]}:
-        low, high = (_ratio(name, kinds, made_of, step_s, end) for end in (0, 1))
+        low, high = (_ratio(name, kinds, made_of, end) for end in (0, 1))
         found[name] = Prediction(low, high)
     return found
 
 
-def _ratio(
-    name: str, kinds: dict[str, dict[str, Range]], made_of: Composition, step_s: Seconds, end: int
-) -> Ratio:
+def _ratio(name: str, kinds: dict[str, dict[str, Range]], made_of: Composition, end: int) -> Ratio:
     """One end of the range."""
-    call = min(made_of.call_s / step_s, MOST_IN_CALLS / made_of.num_calls)
+    call = min(made_of.call_s / made_of.step_s, MOST_IN_CALLS / made_of.num_calls)
     costs, share = _tables().calls.get(name, _Costs()), made_of.convolution_share
     of_convolutions, of_products = (
         kinds[kind].get(name, (1.0, 1.0))[end] for kind in ("convolutions", "products")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import torch
@@ -17,7 +17,8 @@ from pyrometer.record import Record, doc
 from pyrometer.workload.inference import InferenceSession
 
 CONVOLUTION = "convolution"
-NUM_ROUNDS, NUM_CALLS = 7, 50
+NUM_ROUNDS, NUM_CALLS = 20, 50
+LONGEST_S: Seconds = 1.0
 
 
 class Composition(Record, frozen=True, kw_only=True):
@@ -26,7 +27,8 @@ class Composition(Record, frozen=True, kw_only=True):
     num_calls: Annotated[int, doc("operators that compute, without views")] = 0
     num_products: Annotated[int, doc("of them, matrix products and convolutions")] = 0
     convolution_share: Annotated[float, doc("of the arithmetic, that convolutions do")] = 0.0
-    call_s: Annotated[Seconds, doc("what calling a module with one operator takes here, on one number")] = 0.0
+    step_s: Annotated[Seconds, doc("of the shortest of some steps; others may use the machine, too")] = 0.0
+    call_s: Annotated[Seconds, doc("of the shortest call of a module with one operator, on one number")] = 0.0
 
 
 class _Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -62,6 +64,7 @@ def composition_of(session: InferenceSession) -> Composition:
         num_calls=called.num,
         num_products=decomposed.num_products,
         convolution_share=of_convolutions / max(sum(flops.values()), 1),
+        step_s=_shortest_s(lambda: session.step(prepared), 1),
         call_s=_call_s(),
     )
 
@@ -79,11 +82,17 @@ def _no_fused_layers() -> Iterator[None]:
 
 def _call_s() -> Seconds:
     module, number = nn.ReLU(), torch.zeros(1)
-    rounds = []
     with torch.inference_mode():
-        for _ in range(NUM_ROUNDS):
-            begin = time.perf_counter()
-            for _ in range(NUM_CALLS):
-                module(number)
-            rounds.append((time.perf_counter() - begin) / NUM_CALLS)
+        return _shortest_s(lambda: module(number), NUM_CALLS)
+
+
+def _shortest_s(call: Callable[[], object], num_calls: int) -> Seconds:
+    """The shortest round of some, as long as there is time; per call."""
+    rounds: list[Seconds] = []
+    began = time.perf_counter()
+    while len(rounds) < NUM_ROUNDS and (not rounds or time.perf_counter() - began < LONGEST_S):
+        begin = time.perf_counter()
+        for _ in range(num_calls):
+            call()
+        rounds.append((time.perf_counter() - begin) / num_calls)
     return min(rounds)
