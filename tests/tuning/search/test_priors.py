@@ -14,7 +14,7 @@ from pyrometer.tuning.search.ordering import Prediction, in_order
 from pyrometer.tuning.search.priors import priors_of, with_priors
 from pyrometer.tuning.trials.composition import Composition
 
-MULTIPLYING = Composition(num_calls=30, num_products=8, call_s=5e-6, step_s=0.1)
+MULTIPLYING = Composition(num_calls=30, num_products=8, call_s=5e-6, step_s=0.1, least_share=0.6)
 CONVOLVING = replace(MULTIPLYING, convolution_share=1.0)
 
 
@@ -60,6 +60,16 @@ def test_what_convolutions_gain_counts_by_their_share_of_the_arithmetic():
     patches = replace(CONVOLVING, convolution_share=0.03)  # a vision transformer's
     assert priors_of("cpu", patches)["channels_last"].low > 0.95
     assert priors_of("cpu", CONVOLVING)["channels_last"].low < 0.6
+
+
+def test_another_precision_promises_little_for_sure_where_products_can_take_little_of_the_step():
+    fast, slow = (
+        priors_of("cpu with bfloat16", replace(MULTIPLYING, least_share=share)) for share in (0.9, 0.1)
+    )
+    assert fast["cast_bf16"].high < 0.75
+    assert slow["cast_bf16"].high > 0.95
+    assert fast["cast_bf16"].low == slow["cast_bf16"].low
+    assert fast["compile"] == slow["compile"]  # it fuses what is no product, too
 
 
 @pytest.mark.parametrize(

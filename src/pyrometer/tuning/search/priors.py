@@ -2,7 +2,8 @@
 
 A step is calls of operators, each of which costs Python and dispatch, and the arithmetic in them. A lever leaves a share of the
 arithmetic, which depends on its kind and on the processor, and replaces the calls: what runs the whole model at once costs so many
-calls in each step, and a change of precision so many in each product. Both are ranges in a file: shares span what was measured on a
+calls in each step, and a change of precision so many in each product. Of what is no call, products take at least what their
+arithmetic takes at the rate of a large one; the rest may be anything that another precision leaves as it is. Both are ranges in a file: shares span what was measured on a
 convolutional network, an encoder, a decoder and a small policy, on processors with and without bfloat16; where bfloat16 was only
 measured by autocast, the cast has its range.
 """
@@ -16,6 +17,7 @@ from typing import TypeAlias
 
 from pyrometer.quantity import Ratio
 from pyrometer.record import Record, from_json
+from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.trials.composition import Composition
 
@@ -70,10 +72,14 @@ def _ratio(name: str, kinds: dict[str, dict[str, Range]], made_of: Composition, 
         kinds[kind].get(name, (1.0, 1.0))[end] for kind in ("convolutions", "products")
     )
     left = share * of_convolutions + (1 - share) * of_products
+    in_calls = call * made_of.num_calls
+    if end and left < 1 and find_lever(name).place in {"precision", "quantisation"}:
+        # Another precision makes products faster, and at worst nothing else in a step.
+        left = 1 - (1 - left) * min(made_of.least_share / (1 - in_calls), 1.0)
     calls = (
         costs.step[end] + costs.operator[end] * made_of.num_calls + costs.product[end] * made_of.num_products
     )
-    return call * calls + left * (1 - call * made_of.num_calls)
+    return call * calls + left * (1 - in_calls)
 
 
 def with_priors(

@@ -19,6 +19,7 @@ from pyrometer.workload.inference import InferenceSession
 CONVOLUTION = "convolution"
 NUM_ROUNDS, NUM_CALLS = 20, 50
 LONGEST_S: Seconds = 1.0
+LARGE = 512
 
 
 class Composition(Record, frozen=True, kw_only=True):
@@ -27,6 +28,12 @@ class Composition(Record, frozen=True, kw_only=True):
     num_calls: Annotated[int, doc("operators that compute, without views")] = 0
     num_products: Annotated[int, doc("of them, matrix products and convolutions")] = 0
     convolution_share: Annotated[float, doc("of the arithmetic, that convolutions do")] = 0.0
+    least_share: Annotated[
+        float,
+        doc(
+            "of a step, that its arithmetic would take at the rate of a large product: as much at least is spent in products"
+        ),
+    ] = 0.0
     step_s: Annotated[Seconds, doc("of the shortest of some steps; others may use the machine, too")] = 0.0
     call_s: Annotated[Seconds, doc("of the shortest call of a module with one operator, on one number")] = 0.0
 
@@ -60,11 +67,13 @@ def composition_of(session: InferenceSession) -> Composition:
         session.step(prepared)
     flops = counter.get_flop_counts().get("Global", {})
     of_convolutions = sum(flop for packet, flop in flops.items() if CONVOLUTION in str(packet))
+    step_s, total = _shortest_s(lambda: session.step(prepared), 1), sum(flops.values())
     return Composition(
         num_calls=called.num,
         num_products=decomposed.num_products,
-        convolution_share=of_convolutions / max(sum(flops.values()), 1),
-        step_s=_shortest_s(lambda: session.step(prepared), 1),
+        convolution_share=of_convolutions / max(total, 1),
+        least_share=min(total / _flop_per_s() / step_s, 1.0),
+        step_s=step_s,
         call_s=_call_s(),
     )
 
@@ -78,6 +87,12 @@ def _no_fused_layers() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+
+
+def _flop_per_s() -> float:
+    matrix = torch.ones(LARGE, LARGE)
+    with torch.inference_mode():
+        return 2 * LARGE**3 / _shortest_s(lambda: matrix @ matrix, 1)
 
 
 def _call_s() -> Seconds:
