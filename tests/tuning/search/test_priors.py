@@ -72,6 +72,12 @@ def test_another_precision_promises_little_for_sure_where_products_can_take_litt
     assert fast["compile"] == slow["compile"]  # it fuses what is no product, too
 
 
+def test_autocast_pays_for_weights_that_it_converts_in_each_step():
+    few_rows = priors_of("cpu with bfloat16", replace(MULTIPLYING, weights_s=0.08))
+    assert few_rows["autocast_bf16"].low > 1
+    assert few_rows["cast_bf16"].low < few_rows["autocast_bf16"].low
+
+
 @pytest.mark.parametrize(
     ("device", "made_of"), [("mps", MULTIPLYING), ("cpu", replace(MULTIPLYING, num_products=0))]
 )

@@ -3,9 +3,10 @@
 A step is calls of operators, each of which costs Python and dispatch, and the arithmetic in them. A lever leaves a share of the
 arithmetic, which depends on its kind and on the processor, and replaces the calls: what runs the whole model at once costs so many
 calls in each step, and a change of precision so many in each product. Of what is no call, products take at least what their
-arithmetic takes at the rate of a large one; the rest may be anything that another precision leaves as it is. Both are ranges in a file: shares span what was measured on a
-convolutional network, an encoder, a decoder and a small policy, on processors with and without bfloat16; where bfloat16 was only
-measured by autocast, the cast has its range.
+arithmetic takes at the rate of a large one; the rest may be anything that another precision leaves as it is, and where products have
+few rows, converting weights in each step, as autocast does, takes longer than what it saves. All of this are ranges in a file.
+Shares of the arithmetic span what was measured on a convolutional network, an encoder, a decoder and a small policy, on processors
+with and without bfloat16; where bfloat16 was only measured by autocast, the cast has its range.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ MOST_IN_CALLS = 0.9
 
 
 class _Costs(Record, frozen=True, kw_only=True):
-    """What a lever puts in the place of the calls of operators, in such calls."""
+    """What a lever puts in the place of the calls of operators, in such calls; and times that weights are converted or laid out anew."""
 
     step: Range = (0.0, 0.0)
     operator: Range = (1.0, 1.0)
     product: Range = (0.0, 0.0)
+    weights: Range = (0.0, 0.0)
 
 
 class _Tables(Record, frozen=True, kw_only=True):
@@ -79,7 +81,8 @@ def _ratio(name: str, kinds: dict[str, dict[str, Range]], made_of: Composition, 
     calls = (
         costs.step[end] + costs.operator[end] * made_of.num_calls + costs.product[end] * made_of.num_products
     )
-    return call * calls + left * (1 - in_calls)
+    weights = costs.weights[end] * made_of.weights_s / made_of.step_s
+    return call * calls + left * (1 - in_calls) + weights
 
 
 def with_priors(

@@ -35,6 +35,9 @@ class Composition(Record, frozen=True, kw_only=True):
         ),
     ] = 0.0
     step_s: Annotated[Seconds, doc("of the shortest of some steps; others may use the machine, too")] = 0.0
+    weights_s: Annotated[
+        Seconds, doc("to convert all parameters to bfloat16 once, as autocast does in each step")
+    ] = 0.0
     call_s: Annotated[Seconds, doc("of the shortest call of a module with one operator, on one number")] = 0.0
 
 
@@ -74,6 +77,7 @@ def composition_of(session: InferenceSession) -> Composition:
         convolution_share=of_convolutions / max(total, 1),
         least_share=min(total / _flop_per_s() / step_s, 1.0),
         step_s=step_s,
+        weights_s=_shortest_s(lambda: _convert_all(session.model), 1),
         call_s=_call_s(),
     )
 
@@ -87,6 +91,11 @@ def _no_fused_layers() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+
+
+def _convert_all(model: nn.Module) -> None:
+    for parameter in model.parameters():
+        parameter.detach().to(torch.bfloat16)
 
 
 def _flop_per_s() -> float:
