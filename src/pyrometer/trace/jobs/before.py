@@ -78,7 +78,7 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
 def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.DataFrame:
     marks = (pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()
     at_work = pl.col("track").is_in(_at_work(trace, launched).implode())
-    host = trace.named(is_kind(*HOST) & ~marks & at_work)
+    host = trace.named(is_kind(*HOST) & ~marks).filter(at_work)
     at = launched["at"].to_numpy()
     place = np.searchsorted(at, host["start_ns"].to_numpy(), side="right")
     inside = (place < len(at)) & (host["end_ns"].to_numpy() <= at[np.minimum(place, len(at) - 1)])
