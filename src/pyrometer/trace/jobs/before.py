@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.naming.frames import frame_parts
 from pyrometer.trace.naming.patterns import is_blocking_call, is_communication, is_step_mark
 from pyrometer.trace.program.where import phase_names
+from pyrometer.trace.rows import pick
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
 
@@ -20,11 +22,21 @@ BETWEEN = "between operators"
 WAITING = r"torch/distributed/|_distributed_c10d|built-in method wait|^record_param_comms$|^(nccl|gloo|rccl|ucc|mpi):|wait_tensor"
 """Host events in which a rank waits for another: never a reason for being late."""
 
-WORK = {"call": pl.Int64, "side": pl.String, "name": pl.String, "phase": pl.String, "ns": pl.Int64}
+KIND = {
+    **dict.fromkeys(("side", "name", "phase", "file"), pl.String),
+    "line": pl.Int64,
+    "function": pl.String,
+}
+"""What tells one kind of work from others: the place is the user's function that it belongs to, where the trace knows it."""
+
+WORK = {"call": pl.Int64, **KIND, "ns": pl.Int64}
+
+
+SUMMED = {**dict.fromkeys(("side", "name", "phase", "frame"), pl.String), "ns": pl.Int64}
 
 
 def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """The largest kinds of work before each call: `call, side, name, phase, ns`.
+    """The largest kinds of work before each call: the columns of `WORK`.
 
     On the device, work that begins after the previous collective has begun and before this one does, under the
     operator that launched it. On the host, the own time of events that begin and end between two launches, of
@@ -35,7 +47,7 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
         calls: `collective_calls`, in order; `call` is a row of it.
     """
     calls = calls.with_row_index("call")
-    tables = [pl.DataFrame(schema=WORK)]
+    tables = [pl.DataFrame(schema={**SUMMED, "call": pl.Int64})]
     timed = calls.filter(pl.col("device").is_not_null()).drop_nulls("start_ns").sort("start_ns")
     if timed.height:
         tables.append(_on_device(trace, timed))
@@ -46,16 +58,15 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
         tables.append(
             _on_host(trace, launched, union(on_host["start_ns"].to_numpy(), on_host["end_ns"].to_numpy()))
         )
-    whole = pl.concat(
-        [part.select(pl.col(name).cast(dtype) for name, dtype in WORK.items()) for part in tables]
-    )
-    return (
+    whole = pl.concat(tables, how="diagonal_relaxed")
+    largest = (
         whole.filter(pl.col("ns") > 0)
-        .sort("call", "side", "ns", "name", "phase", descending=[False, False, True, False, False])
+        .sort("call", "side", "ns", "name", "phase", "frame", descending=[False, False, True] + [False] * 3)
         .group_by("call", "side", maintain_order=True)
         .head(LARGEST)
-        .select(list(WORK))
     )
+    placed = pl.concat([largest, frame_parts(largest["frame"])], how="horizontal")
+    return placed.select(pl.col(name).cast(dtype) for name, dtype in WORK.items())
 
 
 def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
@@ -66,6 +77,7 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
     rows = work.select(
         name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
         phase=phases,
+        frame=pl.lit(None, pl.String),
         ns="dur_ns",
         place=pl.Series(place.astype(np.int64)),
     )
@@ -84,10 +96,18 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
     bare = np.maximum(at - low, 0) - covered(busy, low, np.maximum(at, low))
     waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
     own = host.filter(~waits.fill_null(value=False))
-    rows = own.select("name", phase=phase_names(trace).gather(own["event"]), ns="self_ns", place="place")
+    frames = pl.Series(trace.places.frame).gather(own["event"])
+    rows = own.select(
+        "name",
+        phase=phase_names(trace).gather(own["event"]),
+        frame=pick(trace.events["name"], frames.to_numpy()),
+        ns="self_ns",
+        place="place",
+    )
     rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
         name=pl.lit(BETWEEN),
         phase=phase_names(trace).gather(launched["launch"].cast(pl.UInt32)),
+        frame=pl.lit(None, pl.String),
         ns="ns",
         place="place",
     )
@@ -102,8 +122,7 @@ def _at_work(trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
 
 def _sum(rows: pl.DataFrame, calls: pl.DataFrame, side: str) -> pl.DataFrame:
     """Sum by place, which is a row of `calls`; what comes after the last call belongs to none."""
-    summed = (
-        rows.filter(pl.col("place") < calls.height).group_by("place", "name", "phase").agg(pl.col("ns").sum())
-    )
+    known = rows.filter(pl.col("place") < calls.height)
+    summed = known.group_by("place", "name", "phase", "frame").agg(pl.col("ns").sum())
     owner = calls["call"].gather(summed["place"])
     return summed.with_columns(call=owner, side=pl.lit(side))
