@@ -145,6 +145,10 @@ PyObject *native_nearest(PyObject *self, PyObject *args) {
     for (Py_ssize_t i = 0; i < num && bad < 0; i++) {
         int64_t at = i, known;
         Py_ssize_t steps = 0;
+        if (!wanted[i] && parent[i] >= 0 && parent[i] < i) { /* mostly: what encloses an event begins before it */
+            found[i] = found[parent[i]];
+            continue;
+        }
         while (at >= 0 && at < num && found[at] == UNKNOWN && !wanted[at] && steps++ <= num) at = parent[at];
         if (at >= num || steps > num) {
             bad = i;
@@ -160,21 +164,21 @@ PyObject *native_nearest(PyObject *self, PyObject *args) {
     return finish(views, 3, bad >= 0 ? outside(bad) : Py_NewRef(Py_None));
 }
 
-/* linking/tree.py: parents of one track's events, and its time cut into pieces; gives (pieces, violations). */
+/* linking/tree.py: parents and depths of one track's events, and its time cut into pieces; gives (pieces, violations). */
 PyObject *native_nest(PyObject *self, PyObject *args) {
     (void)self;
-    Py_buffer views[6];
+    Py_buffer views[7];
     long long tolerance;
-    if (!PyArg_ParseTuple(args, "Ly*y*w*w*w*w*", &tolerance, &views[0], &views[1], &views[2], &views[3], &views[4], &views[5]))
+    if (!PyArg_ParseTuple(args, "Ly*y*w*w*w*w*w*", &tolerance, &views[0], &views[1], &views[2], &views[3], &views[4], &views[5], &views[6]))
         return NULL;
     Py_ssize_t num = -1, twice;
-    if (!take(views, 3, &num)) return finish(views, 6, NULL);
+    if (!take(views, 4, &num)) return finish(views, 7, NULL);
     twice = 2 * num; /* each event may be cut once where another begins, and once where it ends */
-    if (!take(views + 3, 3, &twice)) return finish(views, 6, NULL);
+    if (!take(views + 4, 3, &twice)) return finish(views, 7, NULL);
     const int64_t *start = NUMBERS(0), *end = NUMBERS(1);
-    int64_t *parent = NUMBERS(2), *from = NUMBERS(3), *to = NUMBERS(4), *owner = NUMBERS(5);
+    int64_t *parent = NUMBERS(2), *depth = NUMBERS(3), *from = NUMBERS(4), *to = NUMBERS(5), *owner = NUMBERS(6);
     int64_t *stack = malloc((size_t)(num + 1) * sizeof *stack);
-    if (!stack) return finish(views, 6, PyErr_NoMemory());
+    if (!stack) return finish(views, 7, PyErr_NoMemory());
     Py_ssize_t open = 0, pieces = 0, violations = 0;
     int64_t clock = 0;
     Py_BEGIN_ALLOW_THREADS
@@ -202,6 +206,7 @@ PyObject *native_nest(PyObject *self, PyObject *args) {
             if (place) parent[i] = stack[place - 1];
             memmove(stack + place + 1, stack + place, (size_t)(open - place) * sizeof *stack);
         }
+        depth[i] = parent[i] < 0 ? 0 : depth[parent[i]] + 1;
         stack[place] = i;
         open++;
         if (begins > clock) clock = begins;
@@ -215,5 +220,5 @@ PyObject *native_nest(PyObject *self, PyObject *args) {
     }
     Py_END_ALLOW_THREADS
     free(stack);
-    return finish(views, 6, Py_BuildValue("nn", pieces, violations));
+    return finish(views, 7, Py_BuildValue("nn", pieces, violations));
 }

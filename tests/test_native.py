@@ -89,7 +89,7 @@ def test_call_trees_are_the_same(
             assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
         assert [column.tolist() for column in fast.pieces] == [column.tolist() for column in slow.pieces]
         mask = np.array(wanted[: len(rows)], bool)
-        fast, slow = both(patch, lambda: nearest.nearest(slow.parent, slow.depth, mask))
+        fast, slow = both(patch, lambda: nearest.nearest(slow.parent, mask))
     assert fast.tolist() == slow.tolist()
 
 
@@ -107,7 +107,7 @@ def numbers(*values: int) -> np.ndarray:
         ("nearest", (numbers(2), numbers(0), b"\0")),
         ("nearest", (numbers(1, 0), numbers(0, 0), b"\0\0")),
         ("nearest", (numbers(-1, 0), numbers(0, 0), b"\0")),
-        ("nest", (0, numbers(0), numbers(0), numbers(0), numbers(0), numbers(0), numbers(0))),
+        ("nest", (0, *(numbers(0) for _ in range(7)))),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(module: ModuleType, name: str, arguments: tuple[Any, ...]) -> None:

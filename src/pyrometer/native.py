@@ -11,7 +11,7 @@ import os
 from functools import cache
 from types import ModuleType
 
-INTERFACE = 3
+INTERFACE = 4
 """To be raised with any change of what the functions of the module take or give: one built from other sources is not used."""
 
 

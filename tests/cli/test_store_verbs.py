@@ -122,6 +122,17 @@ def test_show_says_where_a_run_comes_from_and_renders_it(store: Store, save: Sav
     assert "2.00 ms" in out
 
 
+def test_show_prints_the_short_answer_whose_last_line_says_what_prints_all(store: Store, save: Save, capsys):
+    run = save(store)
+    brief = prints(capsys, "show", "last").splitlines()
+    command, _, rest = brief[-1].removeprefix("Run").strip().partition(" · ")
+    assert rest == "--full prints every chapter"
+    whole = prints(capsys, *command.split()[1:], "--full").splitlines()
+    assert (command.split()[2], brief[0]) == (run.id, whole[0])
+    assert any(line.startswith("Machine") for line in whole)
+    assert not any(line.startswith("Machine") for line in brief)
+
+
 def test_show_as_json_is_the_document_of_the_verb(store: Store, save: Save, capsys):
     run = save(store, target="größe.py:work")
     assert json.loads(prints(capsys, "show", run.id[:-1], "--json")) == run.document

@@ -7,7 +7,7 @@ import pytest
 
 from pyrometer.bench.summary import summarise
 from pyrometer.evidence.options import ObserveOptions
-from pyrometer.evidence.script import observe_script, script_observation
+from pyrometer.evidence.script import collected_share, observe_script, outcome_of, script_observation
 from pyrometer.workload.script.observed import ObservedScript
 
 MS = 1_000_000
@@ -47,6 +47,19 @@ def test_a_step_with_an_evaluation_inside_does_not_count():
     m = summarise(script_observation(observed(times, regular=regular), "train.py"), 0.99)
     assert m.max_s == pytest.approx(0.010)
     assert m.num_samples == 60
+
+
+def test_what_collecting_takes_is_told_of_steps_without_an_observer():
+    collected = [90 * MS, *[1 * MS] * 20, *[8 * MS] * 10]
+    seen = observed([500, *[10] * 30], collected_ns=collected, sampled_steps=list(range(21, 31)))
+    assert collected_share(seen) == pytest.approx(0.1)
+    assert collected_share(observed([])) is None
+    assert collected_share(observed([10] * 30)) is None, "an observer that did not look"
+
+
+def test_the_share_of_evaluations_is_of_all_that_the_loop_does():
+    assert outcome_of(observed([10] * 100, evaluation_s=3.0)).evaluation_share == pytest.approx(0.75)
+    assert outcome_of(observed([10] * 100)).evaluation_share == 0
 
 
 def test_phases_are_of_the_steady_steps_and_add_up():

@@ -120,12 +120,9 @@ def test_the_precision_of_float32_is_read_however_it_was_set():
         "torch.set_float32_matmul_precision('medium')",
         "torch.backends.cudnn.allow_tf32 = False",
         "torch.backends.cuda.matmul.allow_tf32 = True",
+        "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+        "torch.backends.fp32_precision = 'ieee'",
     ]
-    if hasattr(torch.backends.cuda.matmul, "fp32_precision"):
-        settings += [
-            "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
-            "torch.backends.fp32_precision = 'ieee'",
-        ]
     # Each in a process of its own, because some cannot be taken back; forks, because importing torch takes long.
     printed = python(
         "import os, json, torch, warnings\n"

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from pyrometer.hardware.precision import float32_precision
 from pyrometer.hardware.torch_flags import read_settings
@@ -19,11 +18,7 @@ def test_both_kinds_of_arithmetic_are_switched_and_put_back(tf32, word):
     with float32_precision(tf32=tf32):
         inside = read_settings(os.environ)
     assert read_settings(os.environ) == before
-    if "cuda.matmul.fp32_precision" in before:
-        changed = {"cuda.matmul.fp32_precision": word, "cudnn.conv.fp32_precision": word}
-    else:
-        changed = dict.fromkeys(("cuda.matmul.allow_tf32", "cudnn.allow_tf32"), "on" if tf32 else "off")
-    assert inside == {**before, **changed}
+    assert inside == {**before, "cuda.matmul.fp32_precision": word, "cudnn.conv.fp32_precision": word}
 
 
 def test_they_are_put_back_after_a_failure():
@@ -43,9 +38,6 @@ def test_they_are_put_back_after_a_failure():
 )
 def test_a_users_own_switch_stays_readable_and_in_force(users):
     """In a process of its own, because torch remembers for good which kind of switch was used."""
-    setter = users.split(" = ")[0].removeprefix("torch.backends.")
-    if setter.endswith("fp32_precision") and not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
-        pytest.skip("this torch has no precision per backend")
     code = f"""
 import torch
 from pyrometer.hardware.precision import float32_precision

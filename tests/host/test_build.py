@@ -66,6 +66,15 @@ def test_a_line_has_its_own_time_and_that_of_what_it_calls(program):
     assert sum(line.own_s for line in profile.lines) == pytest.approx(profile.step_s)
 
 
+@pytest.mark.parametrize(("most", "told"), [(None, 0.4), (0.9, 0.4), (0.1, 0.1), (0.0, 0.0)])
+def test_no_more_garbage_is_told_than_steps_without_an_observer_had(program, most: float | None, told: float):
+    put = program.at("Writer.put", "settle(row")
+    profile = build_profile(samples((400, [put]), (600, [put]), garbage=1), most)
+    spent = {leaf.kind: profile.share(leaf.seconds_per_step) for leaf in profile.leaves}
+    assert spent.get("garbage", 0.0) == pytest.approx(told, abs=0.01)
+    assert sum(spent.values()) == pytest.approx(1.0)
+
+
 def test_a_leaf_is_named_through_imports(program):
     profile = build_profile(samples((5, [program.at("Writer.put", "settle(row")])))
     assert [(leaf.kind, leaf.name) for leaf in profile.lines[0].leaves] == [("fsync", "os.fsync")]

@@ -69,6 +69,34 @@ def test_where_nothing_is_predicted_half_of_the_cost_counts() -> None:
     assert promise(finding()) == 0.0
 
 
+@pytest.mark.parametrize(
+    "more", [{"gain": gain(0.93, 1.0)}, {"cost": cost(0.08)}, {"gain": gain(None, None, 3)}]
+)
+def test_what_promises_next_to_nothing_is_a_remark_behind_what_is_not_known(more: dict[str, Any]) -> None:
+    small, unknown = finding("PYR101", **more), finding("PYR103")
+    assert [(one.code, one.severity) for one in ranked([small, unknown], peak_bytes=100)] == [
+        ("PYR103", "warning"),
+        ("PYR101", "info"),
+    ]
+
+
+def test_what_explains_another_finding_stays_what_it_is() -> None:
+    where = Place(file="a.py", line=3)
+    cause = finding("PYR101", gain=gain(0.93, 1.0), where=where)
+    symptom = finding("PYR301", scope="symptom", gain=gain(0.3, 1.0), where=where)
+    assert [(one.code, one.severity) for one in ranked([cause, symptom])] == [
+        ("PYR101", "warning"),
+        ("PYR301", "warning"),
+    ]
+
+
+def test_of_what_is_general_half_of_the_promise_counts() -> None:
+    general = finding("PYR127", scope="general", gain=gain(0.3, 0.5))
+    assert promise(general) == pytest.approx(0.3)
+    named = finding("PYR131", gain=gain(0.6, 0.6))
+    assert [one.code for one in ranked([general, named])] == ["PYR131", "PYR127"]
+
+
 def test_what_saves_far_less_at_best_does_not_account_for_a_symptom() -> None:
     waits = finding("PYR301", scope="symptom", gain=gain(0.3, 1.0), cost=cost(0.7), resource="data")
     for best, overlaps in ((0.8, False), (0.4, True)):

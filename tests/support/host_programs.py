@@ -77,13 +77,14 @@ def _codes(module: ModuleType) -> dict[str, CodeType]:
 def samples(
     *stacks: Stack, watch: HostWatch | None = None, steps: int = 1, waits: Waits = (), **more: Any
 ) -> HostSamples:
-    """Samples of steps of a millisecond for each tick; `waits`: where other threads, by number, were while it waited, and how often."""
+    """Samples of steps of a millisecond for each tick; `waits`: where other threads, by number, were while it waited, and how often; `garbage`: of the first
+    so many stacks, that they were seen in the garbage collector."""
     sampler = HostSampler(1e-3)
     for times, frames, others in waits:
         beside = [(number, _flat(other)) for number, other in others.items()]
         sampler.waits += [(_flat(frames), beside)] * times
-    for ticks, frames in stacks:
-        sampler.samples.append((ticks, False, _flat(frames)))
+    collecting = more.pop("garbage", 0)
+    sampler.samples += [(ticks, i < collecting, _flat(frames)) for i, (ticks, frames) in enumerate(stacks)]
     sampler.looks = sum(ticks for ticks, _ in stacks)
     whole = sampler.looks * MS // steps
     record = host_record(sampler, watch, [whole] * steps, more.pop("bare_ns", []), more.pop("notes", []))

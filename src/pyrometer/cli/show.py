@@ -9,7 +9,7 @@ import click
 
 from pyrometer.cli.export import to_json, to_markdown
 from pyrometer.cli.pages import page_option, stored_page
-from pyrometer.cli.printing import print_view
+from pyrometer.cli.printing import SHORT_WIDTH, WHOLE_WIDTH, full_option, print_view
 from pyrometer.cli.saving import open_store, store_place
 from pyrometer.errors import InputError, UsageError
 from pyrometer.garbage import uncollected
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="Print the document that the verb printed with --json.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
+@full_option
 @page_option
 @store_place
-def command(store_location: str, *, run: str, as_json: bool, markdown: bool, page: Path | None) -> None:
-    """Print a stored run again.
+def command(
+    store_location: str, *, run: str, as_json: bool, markdown: bool, full: bool, page: Path | None
+) -> None:
+    """Print a stored run again, as its verb did.
 
     RUN is an id, a prefix of one, or `last`; or the name of a rollout, which is judged by what was counted until now.
     """
@@ -54,7 +57,9 @@ def command(store_location: str, *, run: str, as_json: bool, markdown: bool, pag
             from pyrometer.report.run_views import provenance_view
             from pyrometer.report.terminal import render_document
 
-        print_view(provenance_view(found, found.command), render_document(found.kind, found.document))
+        print_view(provenance_view(found, found.command))
+        shown = render_document(found.kind, found.document, brief=not full)
+        print_view(shown, width=WHOLE_WIDTH if full else SHORT_WIDTH)
 
 
 def _shows_rollout(store: Store, name: str, *, as_json: bool, markdown: bool, page: Path | None) -> bool:

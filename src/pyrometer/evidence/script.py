@@ -29,12 +29,14 @@ from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.record import Conditions
+from pyrometer.quantity import Ratio
 from pyrometer.redaction import redacted_argv
 from pyrometer.trace.capture.script import trace_script
 from pyrometer.workload.failure import signal_name
 from pyrometer.workload.script.observed import HostRequest, ObservedScript
 
 IndexArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 SCRIPT_STEPS = 3
 """Steps of a script to trace: enough for a median, and few enough to leave the rest to be timed."""
@@ -59,7 +61,7 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
             traced = trace_script(
                 argv, steps=SCRIPT_STEPS, options=OPTIONS, environment=folder.environment, host=request
             )
-        host, notes = host_of_script(Path(request.path))
+        host, notes = host_of_script(Path(request.path), collected_share(traced.observed))
         dataflow, program = dataflow_of_script(flow), program_of_script(set_up)
         compiled = compiled_by_script(traced.observed, folder)
     observed = traced.observed
@@ -105,6 +107,8 @@ def outcome_of(observed: ObservedScript) -> ScriptOutcome:
         wall_s=observed.wall_s,
         import_s=observed.import_s,
         outside_steps_s=observed.outside_steps_s,
+        evaluation_s=observed.evaluation_s,
+        evaluation_share=_evaluation_share(observed),
         num_steps=len(observed.step_ns),
         steps_from=observed.steps_from,
         overhead_share=observed.overhead_share,
@@ -112,22 +116,47 @@ def outcome_of(observed: ObservedScript) -> ScriptOutcome:
     )
 
 
+def _evaluation_share(observed: ObservedScript) -> Ratio:
+    """Of the time that its evaluations and its steps, each as long as the median, take together."""
+    if not observed.evaluation_s:
+        return 0.0
+    steps_s = float(np.median(observed.step_ns)) * 1e-9 * len(observed.step_ns)
+    return observed.evaluation_s / (observed.evaluation_s + steps_s)
+
+
+def collected_share(observed: ObservedScript) -> Ratio | None:
+    """The share of its own steps in which Python collected garbage; null where no step was left alone.
+
+    What observers allocate and keep makes collections due, and longer: those in the steps that they slow are not the program's.
+    """
+    alone = _alone(observed) if observed.step_ns else np.zeros(0, dtype=bool)
+    if not observed.collected_ns or not alone.any():
+        return None
+    spent = np.array([observed.collected_ns, observed.step_ns])[:, alone].sum(axis=1)
+    return float(spent[0] / spent[1])
+
+
+def _alone(observed: ObservedScript) -> BoolArray:
+    """Steps with nothing in them but the program's own: neither evaluations nor new epochs, nor an observer that slows them."""
+    alone = np.array(observed.regular, dtype=bool)
+    alone[0] = False  # the first step is reported apart
+    if observed.traced is not None:
+        first = observed.traced.first
+        # With the step that warms the profiler up, and the one in which the file is written.
+        alone[max(first - 1, 0) : first + observed.traced.num_steps + 1] = False
+    alone[observed.watched_steps] = False
+    bare = alone.copy()
+    bare[observed.sampled_steps] = False
+    # Sampling costs a few percent; of too few steps the rest would tell less than that.
+    return bare if 2 * bare.sum() >= alone.sum() else alone
+
+
 def script_observation(observed: ObservedScript, name: str) -> Observation:
     """An observed script's steps as something to summarise; irregular steps (evaluation inside, …) are left out."""
     on_device = bool(observed.device_step_ns) and None not in observed.device_step_ns
     durations = observed.device_step_ns if on_device else observed.step_ns
     step_s = np.array(durations, dtype=np.float64) * 1e-9
-    regular = np.array(observed.regular, dtype=bool)
-    regular[0] = False  # the first step is reported apart
-    if observed.traced is not None:
-        first = observed.traced.first
-        # With the step that warms the profiler up, and the one in which the file is written.
-        regular[max(first - 1, 0) : first + observed.traced.num_steps + 1] = False
-    regular[observed.watched_steps] = False
-    bare = regular.copy()
-    bare[observed.sampled_steps] = False
-    if 2 * bare.sum() >= regular.sum():
-        regular = bare  # sampling costs a few percent; of too few steps the rest would tell less than that
+    regular = _alone(observed)
     kept = step_s[regular]
     rows = np.flatnonzero(regular)[steady_start(kept) or 0 :]
     return Observation(

@@ -41,12 +41,11 @@ _FLAGS = (
     "cuda.cudnn_sdp_enabled",
     "mkldnn.enabled",
 )
-# Since torch 2.9 the precision of float32 is set per backend, and the older getters warn or raise once it has been.
+# The precision of float32 is set per backend, and the older getters warn or raise once it has been.
 _PRECISIONS = tuple(
     f"{backend}.fp32_precision"
     for backend in ("cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
 )
-_OLDER_PRECISIONS = ("cuda.matmul.allow_tf32", "cudnn.allow_tf32")
 
 
 def read_settings(variables: Mapping[str, str]) -> dict[str, str]:
@@ -69,11 +68,7 @@ def read_settings(variables: Mapping[str, str]) -> dict[str, str]:
         "deterministic_algorithms": ("off", "warn", "on")[torch.get_deterministic_debug_mode()],
         "flush_denormal": _word(denormals_flushed()),
     }
-    if hasattr(torch.backends.cuda.matmul, "fp32_precision"):
-        names = _FLAGS + _PRECISIONS
-    else:
-        names = _FLAGS + _OLDER_PRECISIONS
-        settings["float32_matmul_precision"] = torch.get_float32_matmul_precision()
+    names = _FLAGS + _PRECISIONS
     found = {name: flag for name in names if (flag := _flag(torch.backends, name)) is not None}
     recorded = {name: variables[name] for name in RECORDED_VARIABLES if name in variables}
     return {**settings, **found, **recorded}

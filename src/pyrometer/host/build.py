@@ -9,13 +9,15 @@ from functools import cached_property
 from itertools import chain
 from statistics import fmean, median
 
+import msgspec
+
 from pyrometer.host.attribution import SLOW_NS, Attribution, Other, Share
 from pyrometer.host.code_map import COMPREHENSIONS, CodeMap, FunctionAt, Loop, heading_of, over_of
 from pyrometer.host.leaves import GARBAGE, Leaf, LeafReader
 from pyrometer.host.profile import HostFunction, HostLeaf, HostLine, HostLoop, HostProfile
 from pyrometer.host.samples import HostSamples
 from pyrometer.place import Place
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Ratio, Seconds
 from pyrometer.workload.script.startup._pyrometer_inside.host_stretches import GENERATORS
 
 LEAST_SHARE = 0.005
@@ -38,9 +40,27 @@ LEAST_WORK = 0.02
 """Of the time in which a thread was looked at, to count as one that others may wait for."""
 
 
-def build_profile(samples: HostSamples) -> HostProfile:
-    """Join samples with the source of the files that they name."""
-    return _Builder(samples).profile()
+def build_profile(samples: HostSamples, garbage_share: Ratio | None = None) -> HostProfile:
+    """Join samples with the source of the files that they name.
+
+    Args:
+        samples: what was seen.
+        garbage_share: the most of a step that collecting garbage may be told to take; null leaves it as it was seen.
+    """
+    return _Builder(_with_garbage(samples, garbage_share)).profile()
+
+
+def _with_garbage(samples: HostSamples, most: Ratio | None) -> HostSamples:
+    """The same with no more time in the garbage collector than this share."""
+    seen_ns = sum(stack.ns for stack in samples.stacks if stack.garbage)
+    others_ns = sum(stack.ns for stack in samples.stacks) - seen_ns
+    if most is None or most >= 1 or seen_ns <= most / (1 - most) * others_ns:
+        return samples
+    kept = most / (1 - most) * others_ns / seen_ns
+    stacks = [
+        stack._replace(ns=round(stack.ns * kept)) if stack.garbage else stack for stack in samples.stacks
+    ]
+    return msgspec.structs.replace(samples, stacks=stacks)
 
 
 class _Times:

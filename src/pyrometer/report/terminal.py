@@ -32,6 +32,7 @@ from pyrometer.report.facts.findings import Card, stands_alone, trial_text
 from pyrometer.report.facts.layout import Fact, Table, percent, shortened
 from pyrometer.report.facts.memory import saving
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
+from pyrometer.report.kinds import read_document
 from pyrometer.series import thinned
 from pyrometer.trace.records.gains import WhatIf
 
@@ -63,13 +64,14 @@ TONES = {
 """How what stands well or not is coloured."""
 
 
-def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
-    """Render a stored document, whole.
+def render_document(kind: str, document: dict[str, Any], *, brief: bool = False) -> RenderableType:
+    """Render a stored document, whole or the short answer of those that have one.
 
     Raises:
         InputError: the kind is unknown, or the document does not fit it.
     """
-    return _laid_out(tell_stored(kind, document))
+    answer = short_answer(read_document(kind, document)) if brief else None
+    return _laid_out(tell_stored(kind, document)) if answer is None else Screen(answer)
 
 
 def view(document: Document, *, brief: bool = True, page: str | None = None) -> RenderableType:

@@ -17,6 +17,12 @@ _CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
 _SCOPE = {"mechanism": 0, "symptom": 1, "general": 2, "measurement": 3}
 """What knows more comes first."""
 
+LITTLE = 0.05
+"""Of the step, or of the peak: what is known to promise less is a remark. Runs of one program differ by as much."""
+
+UNPROVEN = 0.5
+"""Of a promise to be free of all that a place takes, where nobody said how: what is general does not know a way."""
+
 GROWTH = "leak:"
 """Begins the resources of what grows with every step, without an end."""
 
@@ -34,7 +40,7 @@ def ranked(
     """Sort findings, what the user gains most by first, and say which overlap with one above.
 
     What grows without an end comes first, then errors: no gain outweighs wrong results. Remarks come last, what names a
-    cause first. Else the share of
+    cause first; what promises next to nothing is one. Else the share of
     the step, or of the peak, counts that the advice is predicted to save; where nothing is predicted, half of what it costs, and
     of a prediction of low confidence only what it saves at worst. What promises nothing comes after all that does, however
     small; there confidence counts. A finding that names the mechanism stands above the symptoms that it explains, whatever these
@@ -59,7 +65,16 @@ def ranked(
         (i for i, cause in enumerate(causes) if cause is None or found[i].scope != "general"),
         key=lambda i: (places[i], _SCOPE[found[i].scope], keys[i]),
     )
-    return _overlapping(order, found, causes)
+    told = [finding if i in causes else _weighed(finding, peak_bytes) for i, finding in enumerate(found)]
+    return _overlapping(sorted(order, key=lambda i: told[i].severity == "info"), told, causes)
+
+
+def _weighed(finding: Finding, peak_bytes: int | None) -> Finding:
+    """The same, as a remark where it is known to promise next to nothing."""
+    little = 0.0 < promise(finding, peak_bytes) < LITTLE
+    if not little or finding.severity != "warning" or grows(finding):
+        return finding
+    return msgspec.structs.replace(finding, severity="info")
 
 
 def promise(finding: Finding, peak_bytes: int | None = None) -> float:
@@ -68,7 +83,7 @@ def promise(finding: Finding, peak_bytes: int | None = None) -> float:
     if gain is not None and gain.ratio_low is not None:
         high = gain.ratio_high if gain.ratio_high is not None else 1.0
         low = high if finding.confidence == "low" else gain.ratio_low
-        return max(0.0, 1 - (low + high) / 2)
+        return max(0.0, 1 - (low + high) / 2) * (UNPROVEN if finding.scope == "general" else 1.0)
     saved = gain.saves_bytes if gain is not None else None
     if saved is not None and peak_bytes:
         return min(1.0, max(0.0, saved / peak_bytes))

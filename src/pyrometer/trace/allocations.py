@@ -8,7 +8,7 @@ import polars as pl
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.phase_labels import phase_names
 from pyrometer.trace.program.rollup import above, is_operator
-from pyrometer.trace.rows import IntArray, Mask, nullable, pick
+from pyrometer.trace.rows import IntArray, nullable, pick
 from pyrometer.trace.timing.innermost import innermost
 from pyrometer.trace.trace import RankTrace, kept
 
@@ -69,23 +69,18 @@ def allocations(trace: RankTrace) -> pl.DataFrame:
     )
     owner = _owners(trace, memory)
     is_op = is_operator(trace)
-    name = pl.col("name")
-    ops = np.flatnonzero(is_op)
-    kinds = trace.events.select("name")[ops].select(
-        works=~name.str.contains(ONLY_ALLOCATES),
-        single=name.str.contains(SINGLE) & ~name.str.contains(CONTAINER),
-        accumulates=name.str.contains(ACCUMULATES),
+    name = pl.col("name").str
+    works, single, accumulates = (
+        is_op & trace.mask(wanted)
+        for wanted in (
+            ~name.contains(ONLY_ALLOCATES),
+            name.contains(SINGLE) & ~name.contains(CONTAINER),
+            name.contains(ACCUMULATES),
+        )
     )
-
-    def masked(column: str) -> Mask:
-        mask = np.zeros(len(is_op), bool)
-        mask[ops] = kinds[column].fill_null(value=False).to_numpy()
-        return mask
-
-    single = masked("single")
-    inner, worker = trace.nearest(is_op), trace.nearest(masked("works"))
+    inner, worker = trace.nearest(is_op), trace.nearest(works)
     outer = trace.nearest(single & (above(trace, single) < 0))
-    accumulating = trace.nearest(masked("accumulates")) >= 0
+    accumulating = trace.nearest(accumulates) >= 0
 
     def at_owner(rows: IntArray) -> pl.Series:
         return nullable(np.where(owner >= 0, rows[owner], -1), pl.Int32)

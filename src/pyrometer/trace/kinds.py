@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 import re
+from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 
@@ -109,6 +112,7 @@ def kind_of(category: str | None, name: str | None = None) -> Kind:
     return next(named, KIND_OF_CATEGORY.get(lowered, Kind.OTHER))
 
 
+@cache
 def is_kind(*kinds: Kind | str) -> pl.Expr:
     """Events of these kinds.
 
@@ -121,13 +125,15 @@ def is_kind(*kinds: Kind | str) -> pl.Expr:
     return pl.col("kind").is_in([Kind(kind).value for kind in kinds])
 
 
-def codes_of(*kinds: Kind | str) -> list[int]:
-    """The numbers that stand for these kinds in a column of kinds.
+def kind_mask(column: pl.Series, *kinds: Kind | str) -> npt.NDArray[np.bool_]:
+    """Which entries of a column of kinds are one of these; many times faster than looking for names.
 
-    >>> codes_of("user_annotation", Kind.CPU_OP)
-    [0, 2]
+    >>> kind_mask(pl.Series(["kernel", "sync"], dtype=pl.Enum(Kind)), *DEVICE_WORK).tolist()
+    [True, False]
     """
-    return [_CODES[Kind(kind)] for kind in kinds]
+    codes = column.to_physical().to_numpy()
+    found: npt.NDArray[np.bool_] = np.logical_or.reduce([codes == _CODES[Kind(kind)] for kind in kinds])
+    return found
 
 
 _CODES = {kind: code for code, kind in enumerate(Kind)}

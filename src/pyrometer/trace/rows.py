@@ -69,6 +69,30 @@ def distinct(rows: IntArray) -> IntArray:
     return np.flatnonzero(np.bincount(rows + 1)) - 1
 
 
+def among(rows: IntArray, wanted: IntArray) -> Mask:
+    """Which of some rows are wanted; -1 never is. Many times faster than `np.isin`, which sorts.
+
+    >>> among(np.array([4, -1, 2]), np.array([-1, 4])).tolist()
+    [True, False, False]
+    """
+    held = np.zeros(int(max(rows.max(initial=-1), wanted.max(initial=-1))) + 2, np.bool_)
+    held[wanted] = True
+    held[-1] = False
+    found: Mask = held[rows]
+    return found
+
+
+def each_once(numbers: IntArray) -> IntArray:
+    """The different numbers of any size, in order; `np.unique` hashes them, which takes many times longer.
+
+    >>> each_once(np.array([9, -4, 9])).tolist()
+    [-4, 9]
+    """
+    ordered = np.sort(numbers)
+    once: IntArray = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+    return once
+
+
 def numbered(rows: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct rows, and for each row which of them it is.
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.rows import IntArray, Mask, mask_of
 
 OF_A_SORT = ("kind", "cat", "name")
-Codes = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Sorts:
     """The sorts of some events."""
 
-    code: Codes  # of each event: a row of `table`
+    code: IntArray  # of each event: a row of `table`
     table: pl.DataFrame  # `OF_A_SORT`, each combination once
 
     def mask(self, wanted: pl.Expr) -> Mask:
@@ -38,7 +36,7 @@ def find_sorts(events: pl.DataFrame) -> Sorts:
     [False, True]
     """
     groups = events.select(OF_A_SORT).with_row_index("row").group_by(OF_A_SORT).agg("row")
-    code = np.empty(events.height, np.uint32)
+    code = np.empty(events.height, np.int64)
     if events.height:
         code[groups["row"].explode().to_numpy()] = np.repeat(
             np.arange(groups.height), groups["row"].list.len().to_numpy()

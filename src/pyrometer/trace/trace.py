@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-import numpy as np
 import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace import schema
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.info import RankInfo
-from pyrometer.trace.kinds import CALLS, DEVICE_WORK, Kind, codes_of, is_kind
+from pyrometer.trace.kinds import CALLS, DEVICE_WORK, Kind, kind_mask
 from pyrometer.trace.linking.link import Links, link
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.places import Places, find_places
@@ -89,6 +88,12 @@ class RankTrace:
         """All events with a kind, linked: the columns of `EVENTS` and `LINKS`."""
         return self.tables["events"].hstack(self.links.columns)
 
+    @cached_property
+    def parent(self) -> IntArray:
+        """The row that encloses or launched each event; -1 for none."""
+        has_captured = "captured" in self.tables  # what led to these is not what encloses them
+        return row_numbers(self.events["parent"]) if has_captured else self.links.above
+
     @property
     def steps(self) -> pl.DataFrame:
         """The steps; see `schema.STEPS`."""
@@ -123,6 +128,10 @@ class RankTrace:
         """Kind, category and name of every event, each combination once."""
         return self.known_sorts or find_sorts(self.tables["events"])
 
+    def are(self, *kinds: Kind | str) -> Mask:
+        """Which events are of these kinds."""
+        return kind_mask(self.tables["events"]["kind"], *kinds)
+
     def mask(self, wanted: pl.Expr) -> Mask:
         """Which events fulfil a condition on kind, category and name."""
         return self.sorts.mask(wanted)
@@ -137,31 +146,38 @@ class RankTrace:
 
         Above the work of a graph lie the operators recorded when it was captured, where these were joined to the trace.
         """
-        return nearest(self.links.above, row_numbers(self.events["depth"]), wanted)
+        return nearest(self.links.above, wanted)
 
     def of_kind(self, *kinds: Kind | str) -> pl.DataFrame:
         """The linked events of some kinds, in order of start: `of_kind(Kind.KERNEL)` or `of_kind("kernel")`."""
         wanted = frozenset(map(Kind, kinds))
         often = next((kept for kept in OFTEN_ASKED if wanted <= kept), None)
         if often is None:  # each such frame takes up to a tenth of the trace's memory
-            return self.events.filter(is_kind(*kinds))
+            return self.events.filter(pl.Series(self.are(*kinds)))
         if often not in self._by_kind:
-            self._by_kind[often] = self.events.filter(is_kind(*often))
+            self._by_kind[often] = self.events.filter(pl.Series(self.are(*often)))
         held = self._by_kind[often]
-        return held if wanted == often else held.filter(is_kind(*kinds))
+        return held if wanted == often else held.filter(pl.Series(kind_mask(held["kind"], *kinds)))
 
     def named(self, wanted: pl.Expr) -> pl.DataFrame:
         """The linked events that fulfil a condition on kind, category and name, which is asked once per sort of event."""
         return self.events.filter(pl.Series(self.mask(wanted)))
 
+    def chosen(self, rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
+        """Of some events, numbered in the column `event`, those that fulfil a condition on kind, category and name.
+
+        It is asked once per sort of event, where `filter` asks it for each.
+        """
+        return rows.filter(pl.Series(self.mask(wanted)[rows["event"].to_numpy()]))
+
     def bounds_of(self, *kinds: Kind | str) -> pl.DataFrame:
         """Name, track, start and end of the events of some kinds, not linked and not kept: for kinds that most events are of."""
-        chosen = self.tables["events"].lazy().filter(is_kind(*kinds))
-        return chosen.select("name", "track", "start_ns", "end_ns").collect()
+        columns = self.tables["events"].select("name", "track", "start_ns", "end_ns")
+        return columns.filter(pl.Series(self.are(*kinds)))
 
     def number_of(self, *kinds: Kind | str) -> int:
         """How many events are of these kinds."""
-        return int(np.isin(self.tables["events"]["kind"].to_physical(), codes_of(*kinds)).sum())
+        return int(self.are(*kinds).sum())
 
     @cached_property
     def _by_kind(self) -> dict[frozenset[Kind], pl.DataFrame]:

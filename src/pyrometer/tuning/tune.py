@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import os
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from pyrometer.record import to_json
 from pyrometer.rules.finding import Finding
 from pyrometer.settings import parse_bytes, parse_duration
 from pyrometer.store.commit import read_commit
-from pyrometer.tuning.levers.choice import Configuration, LeverChoice
+from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import find_lever, select
 from pyrometer.tuning.outcome import LeverOutcome, RecipeSummary, Tuning
@@ -35,8 +36,9 @@ from pyrometer.tuning.search.journal import Journal, identity_of
 from pyrometer.tuning.search.ordering import predictions_of
 from pyrometer.tuning.search.place import SearchPlace, open_place
 from pyrometer.tuning.search.priors import priors_of, with_priors
-from pyrometer.tuning.search.search import LEAST_SAVING, Search
+from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.search.weighing import LEAST_SAVING, Weighing
 from pyrometer.tuning.trials import protocol
 from pyrometer.workload.target import Target
 from pyrometer.workload.workload import Workload
@@ -133,25 +135,20 @@ def search_recipe(
             raise
         journal = Journal(place.folder / JOURNAL, _identity(place, base, settings), resume=resume)
         surveyed, step_s = base.surveyed, base.measurement.median_s
-        priors = priors_of(surveyed.device, surveyed.family, step_s)
-        search = Search(
-            place.laboratory,
-            settings,
-            journal,
-            with_priors(predictions_of(findings), priors),
-            step_s,
-            tell,
-            budget,
-            place.laboratory.num_steps,
-        )
-        search.begin_with(baseline)
+        priors = priors_of(surveyed.device, surveyed.made_of, step_s)
+        weighing = Weighing(place.laboratory, settings, budget, step_s)
+        search = Search(weighing, journal, with_priors(predictions_of(findings), priors), tell)
+        weighing.begin_with(baseline)
         try:
             reasons = {lever.name: _WITHOUT_GOAL for lever in selected if lever not in wanted}
             search.outcomes += _refused(base.surveyed, search, reasons)
             where = _run(search, _choices(base.surveyed, settings), cluster, place, base)
+            confirmation = _confirmed(place, search, base.peak_bytes, tell)
+            if search.go_on():
+                confirmation = _confirmed(place, search, base.peak_bytes, tell, confirmation)
         finally:
-            search.close()
-        confirmation = _confirmed(place, search, base.peak_bytes, tell)
+            weighing.close()
+        search.tell_untried()
         noted = (*base.surveyed.notes, confirmation.note, without, where, journal.note)
         notes = [note for note in noted if note is not None]
         return _handed_over(place, base, search, confirmation, notes)
@@ -192,13 +189,14 @@ def _run(
         False,
         str(place.cwd),
         laboratory.limits,
-        search.settings,
+        search.weighing.settings,
         laboratory.step_s,
         base.environment,
     )
     with crew(cluster, order) as machines:
         search.ahead = machines.ahead
         search.run(choices)
+        search.ahead = None
         return machines.note
 
 
@@ -230,7 +228,7 @@ def _choices(surveyed: protocol.Surveyed, settings: TuneSettings) -> dict[str, l
 
 def _refused(surveyed: protocol.Surveyed, search: Search, reasons: dict[str, str]) -> list[LeverOutcome]:
     reasons = reasons | surveyed.refused
-    if not search.settings.may_change_meaning:
+    if not search.weighing.settings.may_change_meaning:
         for name in surveyed.choices:
             if find_lever(name).fix_class == "semantic":
                 reasons[name] = (
@@ -242,16 +240,32 @@ def _refused(surveyed: protocol.Surveyed, search: Search, reasons: dict[str, str
     ]
 
 
-def _confirmed(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: Progress) -> Confirmation:
-    """Prove the best configuration anew; one that does not hold is not handed over."""
+def _confirmed(
+    place: SearchPlace,
+    search: Search,
+    baseline_bytes: Bytes,
+    tell: Progress,
+    before: Confirmation | None = None,
+) -> Confirmation:
+    """Prove the best configuration anew; one that does not hold is not handed over, but what was proved before it, if anything."""
+    search.weighing.close()  # its process would take memory from those that are compared
     if not search.best:
         return Confirmation(())
+    found = _proved(place, search, baseline_bytes, tell)
+    if before is None or not before.configuration or found.is_faster or not before.is_faster:
+        search.best = found.configuration
+        return found
+    note = found.note or f"{label_of(search.best)} was not proved to be faster in fresh processes"
+    search.best = before.configuration
+    return dataclasses.replace(before, note=note)
+
+
+def _proved(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: Progress) -> Confirmation:
+    weighing, budget = search.weighing, search.budget
+    begin, more = budget.now(), place.laboratory.more_pairs
+    end_s = begin + budget.left_s - weighing.then_s
+    pairs = Pairs(weighing.settings.num_confirmations * more, PAIR_S / more, end_s, budget.now)
     try:
-        budget = search.budget
-        end_s = budget.now() + budget.left_s - search.then_s
-        more = place.laboratory.more_pairs
-        most = search.settings.num_confirmations * more
-        pairs = Pairs(most, PAIR_S / more, end_s, budget.now, budget.fewest_pairs)
         verdict, numerics, peak = confirm(
             place.laboratory, search.best, pairs, lambda _, what: tell(budget.share, what)
         )
@@ -262,12 +276,13 @@ def _confirmed(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: 
         )
     except PyrometerError as error:
         return Confirmation((), note=f"the recipe could not be confirmed and is dropped: {error}")
+    weighing.costs.correct(budget.now() - begin, verdict.num_processes or 1)
     if not numerics.passes:
         return Confirmation(
             (),
             note=f"the recipe computed wrong numbers when it was confirmed, and is dropped: {numerics.refused}",
         )
-    limit = search.settings.memory_bytes
+    limit = weighing.settings.memory_bytes
     saves = limit is not None and baseline_bytes > limit and peak < baseline_bytes * (1 - LEAST_SAVING)
     if verdict.outcome in {"slower", "same"} and not saves:
         return Confirmation(
@@ -298,7 +313,7 @@ def _handed_over(
         commit=read_commit(place.cwd)[0],
         signature=base.surveyed.signature,
         proof=proof,
-        tolerance=search.settings.tolerance,
+        tolerance=search.weighing.settings.tolerance,
         environment=base.environment,
         num_ranks=place.laboratory.num_ranks if isinstance(place.laboratory, RankLaboratory) else None,
         artefacts=_artefacts(place, confirmation.configuration),
@@ -306,7 +321,8 @@ def _handed_over(
     )
     if place.path is not None:
         recipe.write(place.path)
-    limit_s = max(search.budget.left_s, 2 * search.then_s)  # a machine that is busy may take a little longer
+    settings = search.weighing.settings
+    limit_s = max(search.budget.left_s, search.weighing.then_s)
     tuning = Tuning(
         target=place.target,
         kind=recipe.kind,
@@ -321,7 +337,7 @@ def _handed_over(
         numerics=confirmation.numerics,
         levers=search.outcomes,
         stages=search.stages,
-        targets=list(goals_of(place.laboratory.source, search.settings, base, confirmation, limit_s)),
+        targets=list(goals_of(place.laboratory.source, settings, base, confirmation, limit_s)),
         signature=base.surveyed.signature,
         environment=base.environment,
         elapsed_s=search.budget.spent_s,

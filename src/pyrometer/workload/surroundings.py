@@ -17,7 +17,7 @@ import torch
 
 from pyrometer.workload.importing import TargetImports, current_imports, switch_imports
 
-# From torch 2.9 on, precision is also set per backend, and asking for the overall one is an error once that was done.
+# Precision is also set per backend, and asking for the overall one is an error once that was done.
 _PRECISION_BACKENDS = ("cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
 
 
@@ -33,7 +33,7 @@ class TorchSettings(NamedTuple):
     cudnn_benchmark: bool
     cudnn_deterministic: bool
     matmul_precision: str | None
-    backend_precisions: tuple[str | None, ...]
+    backend_precisions: tuple[str, ...]
 
     @classmethod
     def current(cls) -> TorchSettings:
@@ -48,7 +48,7 @@ class TorchSettings(NamedTuple):
             cudnn_benchmark=torch.backends.cudnn.benchmark,
             cudnn_deterministic=torch.backends.cudnn.deterministic,
             matmul_precision=_matmul_precision(),
-            backend_precisions=tuple(_backend_precision(name) for name in _PRECISION_BACKENDS),
+            backend_precisions=tuple(_backend(name).fp32_precision for name in _PRECISION_BACKENDS),
         )
 
     def changes_since(self, earlier: TorchSettings) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class TorchSettings(NamedTuple):
         if self.matmul_precision is not None and _matmul_precision() != self.matmul_precision:
             torch.set_float32_matmul_precision(self.matmul_precision)
         for name, precision in zip(_PRECISION_BACKENDS, self.backend_precisions, strict=True):
-            if precision is not None and _backend_precision(name) != precision:
+            if _backend(name).fp32_precision != precision:
                 _backend(name).fp32_precision = precision
 
 
@@ -89,15 +89,6 @@ def _matmul_precision() -> str | None:
 
 def _backend(name: str) -> Any:
     return operator.attrgetter(name)(torch.backends)
-
-
-def _backend_precision(name: str) -> str | None:
-    """The precision of one backend; `None` where this torch has no such setting."""
-    try:
-        precision: str = _backend(name).fp32_precision
-    except AttributeError:
-        return None
-    return precision
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,10 @@ import pyrometer.guard.pytest.turns  # noqa: F401
 from pyrometer.guard.pytest.fixture import PyrometerFixture
 
 HEAD = "import pytest, torch\nimport pyrometer as pm\nfrom torch import nn\n\n"
-QUIET = ["-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:cpu_seconds"]
+QUIET = [
+    "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:cpu_seconds",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",  # what this process has imported is not rewritten again
+]  # fmt: skip
 
 assert torch.__version__
 

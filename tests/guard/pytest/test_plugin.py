@@ -63,7 +63,10 @@ def test_an_exception_of_the_work_shows_its_line_and_that_of_the_test(run_suite)
     [
         ([], {"failed": 1}),
         (["--pyrometer-undecided=fail"], {"failed": 1}),
-        (["--pyrometer-undecided=warn", "-W", "default"], {"passed": 1, "warnings": 1}),
+        (
+            ["--pyrometer-undecided=warn", "-W", "default::pyrometer.pytest.PyrometerWarning"],
+            {"passed": 1, "warnings": 1},
+        ),
         (["--pyrometer-undecided=pass"], {"passed": 1}),
         (["-o", "pyrometer_undecided=pass"], {"passed": 1}),
         (["-o", "pyrometer_undecided=pass", "--pyrometer-undecided=fail"], {"failed": 1}),
@@ -213,7 +216,7 @@ def test_asked_for_by_name(run_suite):
 
 def test_a_test_waits_for_its_turn_before_others_count_its_time(pytestconfig):
     outermost_last = [one.plugin_name for one in pytestconfig.hook.pytest_runtest_protocol.get_hookimpls()]
-    assert outermost_last.index("pyrometer") > outermost_last.index("timeout")
+    assert outermost_last.index("pyrometer.guard.pytest.plugin") > outermost_last.index("timeout")
 
 
 @pytest.mark.slow

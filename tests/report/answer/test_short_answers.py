@@ -16,9 +16,11 @@ from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.host.profile import HostLine, HostProfile
 from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.place import Place
+from pyrometer.report import html
 from pyrometer.report.answer.documents import short_answer
 from pyrometer.report.answer.lines import MOST_LINES, screen
 from pyrometer.report.answer.measured import figure
+from pyrometer.report.chapters.documents import tell
 from pyrometer.report.documents import Document
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.difference.record import NodeChange, PartChange, TimeChange, TraceDiff
@@ -107,7 +109,16 @@ def test_a_mean_beside_a_median_far_from_it_says_so(recorded_documents):
     m = recorded_documents["check slow_loader workload"].evidence.measurement
     usual, slow = (figure(msgspec.structs.replace(m, mean_s=m.median_s * factor)) for factor in (1.05, 7.0))
     assert " on average" not in usual
-    assert re.search(r"/s on average · 22.6 ms/step at the median \(22.5–22.9\)$", slow)
+    assert re.search(r"/s on average · median 22.6 ms/step \(22.5–22.9\)$", slow)
+
+
+def test_an_interval_is_never_cut(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    m = document.evidence.measurement
+    slow = changed(document, measurement=msgspec.structs.replace(m, mean_s=m.median_s * 7))
+    first, second = lines_of(slow)[:2]
+    assert first.endswith(" on average")
+    assert second == "median 22.6 ms/step (22.5–22.9)"
 
 
 def test_a_screen_holds_three_fixes_at_most_and_counts_the_others(documents):
@@ -222,6 +233,20 @@ def test_what_ended_a_script_is_said_in_one_alert(documents):
     assert answer.alerts == ["the script was ended by SIGTERM"]
 
 
+@pytest.mark.parametrize(
+    ("share", "alerts"),
+    [(0.05, []), (0.62, ["evaluations take 62.0 % of the loop (12.4 s): evaluate less often"])],
+)
+def test_evaluations_that_take_much_of_the_loop_are_an_alert(documents, share: float, alerts: list[str]):
+    script = ScriptOutcome(
+        argv=["train.py"], exit_code=0, wall_s=30.0, num_steps=300, steps_from="optimizer steps",
+        evaluation_s=12.4, evaluation_share=share,
+    )  # fmt: skip
+    answer = short_answer(changed(documents["training"], script=script))
+    assert answer is not None
+    assert answer.alerts == alerts
+
+
 def test_a_place_that_stands_above_a_sentence_is_here(documents):
     place = Place(file="src/net.py", line=4, function="forward")
     told = msgspec.structs.replace(
@@ -249,3 +274,14 @@ def test_a_step_of_one_part_is_divided_by_lines_where_no_trace_divides_it(record
     assert answer.whole is not None
     assert [part.name for part in answer.whole.parts] == names
     assert sum(part.share or 0.0 for part in answer.whole.parts) == pytest.approx(1.0)
+
+
+def test_a_page_tells_the_share_of_what_bounds_once(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    answer = tell(document).answer
+    traced, _, rest = answer.bound.partition("; ")
+    said = html.page(document).partition('<section data-page="overview"')[2].partition("</section>")[0]
+    assert "Data-bound: data takes " in said
+    assert rest in said
+    assert traced.startswith("data-bound: ")
+    assert traced not in said

@@ -158,6 +158,22 @@ def test_a_trace_alone_tells_it_as_a_bound(findings: Callable[..., list[Finding]
     assert finding.advice.gain.ratio_high == 1.0
 
 
+def test_a_script_is_told_the_share_of_its_measured_steps_and_what_that_may_bring(
+    findings: Callable[..., list[Finding]],
+) -> None:
+    trace = slow().trace
+    assert trace is not None
+    phases = [SimpleNamespace(name="data", share=0.4, mean_s=0.004)]
+    measured: Any = SimpleNamespace(complete=True, median_s=0.01, ci_low_s=0.01, phases=phases)
+    case = Case(
+        target="a", trace=msgspec.structs.replace(trace, recoverable=[], steps=[]), measurement=measured
+    )
+    (finding,) = findings("PYR301", case)
+    assert finding.message.startswith("the step waits for its data for 40.0 % of a step, 4.00 ms")
+    assert finding.advice.gain is not None
+    assert (finding.advice.gain.ratio_low, finding.advice.gain.ratio_high) == (pytest.approx(0.6), 1.0)
+
+
 @pytest.mark.parametrize(
     ("iterator", "says"), [("_SingleProcess", "num_workers"), ("_MultiProcessing", "try more workers")]
 )

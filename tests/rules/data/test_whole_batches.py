@@ -15,11 +15,37 @@ from pyrometer.source.module import Module
 HEAD = "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
 DATA = "users, ratings = torch.arange(10), torch.arange(10) / 10\n"
 NAMED = "data = TensorDataset(users, ratings)\n"
+SPLIT = "data, checks = torch.utils.data.random_split(TensorDataset(users, ratings), [7, 3])\n"
 LOADERS = [
     NAMED + "loader = DataLoader(data, batch_size=4, shuffle=True)\n",
     NAMED + "loader = DataLoader(data, 4, drop_last=True, num_workers=0)\n",
     "loader = DataLoader(TensorDataset(users, ratings), shuffle=True, batch_size=3, pin_memory=False)\n",
 ]
+
+
+HELD = "checks = DataLoader(TensorDataset(users[:2], ratings[:2]), batch_size=2)\n"
+LOOPS = """
+def train(model, batches):
+    for x, y in batches:
+        loss = model(x, y)
+        loss.backward()
+
+@torch.no_grad()
+def check(model, batches):
+    for x, y in batches:
+        print(model(x, y))
+
+def run(model):
+    train(model, loader)
+    check(model, checks)
+"""
+SEVERAL = [
+    NAMED + HELD + "loader = DataLoader(data, batch_size=4)\n" + LOOPS,
+    NAMED + HELD + "loader: DataLoader = DataLoader(data, batch_size=4, shuffle=True)\n",
+    SPLIT
+    + "checks = DataLoader(checks, batch_size=4)\nloader = DataLoader(data, batch_size=4, shuffle=True)\n",
+]
+"""The loader of the steps beside one of another kind of use."""
 
 
 def case_of(text: str, report: Any) -> Case:
@@ -28,12 +54,13 @@ def case_of(text: str, report: Any) -> Case:
 
 def batches(text: str) -> list[list[list[float]]]:
     names: dict[str, Any] = {}
+    torch.manual_seed(2)
     exec(compile(text, "a.py", "exec"), names)
     torch.manual_seed(3)
     return [[part.tolist() for part in batch] for _ in range(2) for batch in names["loader"]]
 
 
-@pytest.mark.parametrize("text", LOADERS)
+@pytest.mark.parametrize("text", LOADERS + SEVERAL)
 def test_the_rewrite_gives_the_same_batches(
     text: str, loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
@@ -66,6 +93,28 @@ def test_other_loaders_are_advised_as_before(
 ) -> None:
     (finding,) = findings("PYR301", case_of(f"{NAMED}loader = {loader}\n", loading(data_share=0.9)))
     assert "TensorDataset" not in finding.advice.text
+
+
+def test_where_nothing_singles_out_the_loader_of_the_steps_none_is_rewritten(
+    loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    text = f"{NAMED}{HELD}loader = DataLoader(data, batch_size=4)\n"
+    (finding,) = findings("PYR301", case_of(text, loading(data_share=0.9)))
+    assert "TensorDataset" not in finding.advice.text
+
+
+def test_a_loader_that_a_function_makes_of_what_it_is_given_is_advised(
+    loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    text = """
+def loader_of(part, shuffle):
+    return DataLoader(part, batch_size=4, shuffle=shuffle)
+
+loader, checks = loader_of(TensorDataset(users), True), loader_of(TensorDataset(ratings), shuffle=False)
+"""
+    (finding,) = findings("PYR301", case_of(text, loading(data_share=0.9)))
+    assert "TensorDataset" in finding.advice.text
+    assert finding.advice.rewrite is None
 
 
 @pytest.mark.parametrize("given", ["shuffle=chosen", "generator=torch.Generator()"])

@@ -111,6 +111,36 @@ def test_what_is_made_of_the_input_is_left_alone(
     assert findings(CODE, sampled(text, {last: {"operator torch": 0.9}})) == []
 
 
+OF_A_SCRIPT = """
+import torch
+
+limit = torch.ones(3)
+kept = torch.zeros(3)
+net = torch.nn.Linear(3, 3)
+
+
+def work(x, decay=0.9):
+    edge = limit * 2.0
+    old = kept * 2.0
+    weight = net.weight * 2.0
+    return x * decay
+
+
+for step in range(100):
+    batch = torch.randn(3)
+    for row in batch:
+        kept[0] = row
+    net(work(batch)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("line", "told"), [(10, True), (11, False), (12, False), (13, False)])
+def test_what_a_script_makes_anew_in_its_loop_is_left_alone(
+    sampled: Sampled, findings: Callable[..., list[Finding]], line: int, told: bool
+) -> None:
+    assert bool(findings(CODE, sampled(OF_A_SCRIPT, {line: {"operator *": 0.9}}))) == told
+
+
 OF_WEIGHTS = """
 import torch
 

@@ -29,6 +29,14 @@ def test_a_training_script(script, tmp_path, count, capfd):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["script.py", "trace.json.gz"]
 
 
+@pytest.mark.slow
+def test_memory_from_before_is_freed_without_a_word(script, capfd):
+    text = "for _ in range(10):\n    kept = torch.ones(64)\n    step()\nprint('done')"
+    done = trace_script([script(text)], options=CaptureOptions(profile_memory=True))
+    assert done.trace is not None
+    assert capfd.readouterr() == ("done\n", "")
+
+
 def test_refusals(tmp_path, script):
     with pytest.raises(TargetError, match="no such file"):
         trace_script([str(tmp_path / "missing.py")])

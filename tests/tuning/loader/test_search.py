@@ -108,6 +108,15 @@ def test_refused_settings_are_not_tried():
     assert max(turn.settings.num_workers for turn in turns) == 3
 
 
+@pytest.mark.parametrize("workers", [1, 4])
+def test_where_no_workers_are_allowed_the_search_ends_without_any_however_slow_that_is(workers):
+    model = LoaderModel(batch_s=0.5, batch_cpu_s=0.0, compute_s=0.01, cpus=4)
+    before = LoaderSettings().with_workers(workers)
+    turns, _ = searched(model, before, refused=lambda one: "too large" if one.num_workers else None)
+    space = Space(before=before, max_workers=64, refused=lambda one: "too large" if one.num_workers else None)
+    assert chosen(turns, space) == 0
+
+
 def test_the_limit_on_workers_is_kept_but_the_loaders_own_number_is_measured():
     model = LoaderModel(batch_s=0.5, batch_cpu_s=0.0, compute_s=0.01, cpus=4)
     turns, _ = searched(model, LoaderSettings(num_workers=9, prefetch_factor=2), max_workers=3)

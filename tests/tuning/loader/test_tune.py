@@ -112,11 +112,13 @@ def test_memory_is_kept_to_and_what_is_beyond_is_listed_with_the_reason():
 
 
 @pytest.mark.slow
-def test_a_loader_beyond_the_limit_is_not_kept():
+@pytest.mark.parametrize("budget_s", [6, 0.1], ids=["time", "no time"])
+def test_a_loader_beyond_the_limit_is_not_kept(budget_s):
     loader = DataLoader(Hungry(), batch_size=2, num_workers=3)
-    tuning = tune_loader(loader, step_s=0.004, max_memory_bytes=100 * MIB, budget_s=6)
-    assert tuning.best.num_workers < 3
+    tuning = tune_loader(loader, step_s=0.004, max_memory_bytes=100 * MIB, budget_s=budget_s)
+    assert tuning.best.num_workers == 0  # one worker takes more, too
     assert tuning.tried[0].refused is not None
+    assert "is not allowed" in tuning.sentence
     assert any("needs more" in note for note in tuning.notes)
 
 

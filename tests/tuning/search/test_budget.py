@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.errors import UserProgramError
@@ -31,6 +32,10 @@ LEVERS = {
 }
 
 
+A_STEP_S = 20.0
+"""To open two processes and compare them, where starting them takes long."""
+
+
 class Clock:
     """Stands still until somebody works."""
 
@@ -53,6 +58,7 @@ class TimedLaboratory:
     num_steps = 60
     more_pairs, num_blocks = 1, 12
     slowest_lever_s = 70.0
+    names = ()
 
     def __init__(self, source, folder, limits, **_):
         self.source = protocol.Source()
@@ -88,8 +94,9 @@ class TimedLaboratory:
             self.clock.take(timeout_s)
             raise UserProgramError(f"took longer than {timeout_s:.0f} s and was ended")
         signature = Signature(model="M", num_parameters=1, parameters="a", modules="b")
-        choices = {name: [{"num": 1} if name == "threads" else {}] for name in LEVERS}
-        choices["compile"] = [{"mode": "default"}, {"mode": "default", "freezing": True}]
+        choices = {name: [{"num": 1} if name == "threads" else {}] for name in self.names or LEVERS}
+        if "compile" in choices:
+            choices["compile"] = [{"mode": "default"}, {"mode": "default", "freezing": True}]
         return protocol.Surveyed(
             refused={}, choices=choices, kind="inference", signature=signature, parameter_bytes=1
         )
@@ -100,7 +107,7 @@ class TimedLaboratory:
     def peak_bytes(self, side):
         return 1
 
-    def check(self, side):
+    def check(self, side, **_):
         self.clock.take(1.0)
         return Numerics()
 
@@ -151,7 +158,7 @@ def searched(monkeypatch):
 @pytest.mark.parametrize("diagnosis", [0.0, 1.0])
 def test_a_search_ends_when_its_budget_does(searched, budget_s, diagnosis):
     found, took_s = searched(budget_s, diagnosis)
-    assert took_s <= 1.2 * budget_s
+    assert took_s <= budget_s + A_STEP_S
     assert found.elapsed_s == pytest.approx(took_s)
     assert found.final is not None
     assert found.final.num_processes >= 2
@@ -159,7 +166,7 @@ def test_a_search_ends_when_its_budget_does(searched, budget_s, diagnosis):
 
 def test_a_plan_that_takes_too_long_is_given_up_and_the_search_goes_on(searched):
     found, took_s = searched(300.0, memory_bytes=2)
-    assert took_s <= 1.2 * 300.0
+    assert took_s <= 300.0
     reasons = {each.name: each.reason for each in found.levers}
     assert reasons["checkpointing"].startswith(
         "whether it fits could not be found out: took longer than 45 s"
@@ -169,7 +176,7 @@ def test_a_plan_that_takes_too_long_is_given_up_and_the_search_goes_on(searched)
 
 def test_long_steps_and_slow_starts_overrun_by_little(searched):
     _, took_s = searched(300.0, 1.0, opening_s=15.0, step_s=0.5)
-    assert took_s <= 1.2 * 300.0
+    assert took_s <= 300.0 + A_STEP_S
 
 
 def test_what_is_too_slow_for_the_time_that_is_left_does_not_cost_those_that_fit(searched):
@@ -208,4 +215,51 @@ def test_a_machine_that_gets_busy_is_followed_so_that_the_budget_still_holds(sea
         return TimedLaboratory.open(self, configuration, **given)
 
     _, took_s = searched(90.0, open=open_later, slowest_lever_s=2.0)
-    assert took_s <= 1.2 * 90.0
+    assert took_s <= 90.0 + A_STEP_S
+
+
+GIVES_BACK = {"opening_s": 2.0, "step_s": 1e-3, "slowest_lever_s": 6.0}
+
+
+def quick_in_the_end(self, best, candidate, budget_s, rule=None, **given):
+    """Comparisons that take long among trials, and little once it is confirmed."""
+    self.clock.take(12.0 if rule is None else -budget_s + 0.5)
+    return TimedLaboratory.compare(self, best, candidate, budget_s, rule, **given)
+
+
+@pytest.mark.parametrize("last", [1.0, 0.6])
+def test_what_the_confirmation_gives_back_is_spent_on_what_was_not_reached(searched, monkeypatch, last):
+    monkeypatch.setitem(LEVERS, "fold_batchnorm", last)
+    opened_fresh = []
+
+    def open_noting(self, configuration, *, fresh_seed=None, timeout_s=None):
+        if fresh_seed is not None and configuration:
+            opened_fresh.append(configuration)
+        return TimedLaboratory.open(self, configuration, fresh_seed=fresh_seed, timeout_s=timeout_s)
+
+    machine = GIVES_BACK | {"names": ("channels_last", "fold_batchnorm"), "compare": quick_in_the_end}
+    found, took_s = searched(60.0, open=open_noting, **machine)
+    tried = {each.name: each.outcome for each in found.levers if each.outcome != "not applicable"}
+    assert tried == {"channels_last": "kept", "fold_batchnorm": "kept" if last < 1 else "no gain"}
+    assert sum(map(len, opened_fresh[:4])) == 4  # without the later one
+    assert (len(opened_fresh) > 4) == (last < 1)
+    assert took_s <= 60.0
+    names = {choice.lever for choice in found.recipe.levers}
+    assert ("fold_batchnorm" in names) == (last < 1)
+
+
+def test_what_was_proved_is_handed_over_where_what_came_later_is_not(searched, monkeypatch):
+    monkeypatch.setitem(LEVERS, "fold_batchnorm", 0.9)
+
+    def worse_in_the_end(self, best, candidate, budget_s, rule=None, **given):
+        verdict = quick_in_the_end(self, best, candidate, budget_s, rule, **given)
+        later = rule is not None and any(
+            choice.lever == "fold_batchnorm" for choice in candidate.configuration
+        )
+        return replace(verdict, ratio=1.5) if later else verdict
+
+    machine = GIVES_BACK | {"names": ("channels_last", "fold_batchnorm"), "compare": worse_in_the_end}
+    found, _ = searched(60.0, **machine)
+    assert [choice.lever for choice in found.recipe.levers] == ["channels_last"]
+    assert found.final.outcome == "faster"
+    assert any("no faster than the baseline" in note for note in found.notes)

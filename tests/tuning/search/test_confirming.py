@@ -97,11 +97,23 @@ class Varying(Noting):
 
 
 @pytest.mark.parametrize(
-    ("ratios", "num_pairs"),
-    [((0.5, 0.5, 0.5, 0.5), 2), ((0.9, 0.8, 0.9, 0.8), 3)],
-    ids=["decided", "undecided"],
+    ("ratios", "end_s", "num_pairs"),
+    [
+        ((0.5, 0.5, 0.5), 25.0, 2),
+        ((0.9, 0.8, 0.9), 25.0, 3),
+        ((0.9, 0.8, 0.9), 15.0, 2),
+        ((0.5, 0.5, 0.5, 0.5, 0.5), 1e6, 4),
+        ((0.9, 1.1) * 5, 1e6, 8),
+    ],
+    ids=["decided", "one more ends late", "late already", "time for all", "twice as many"],
 )
-def test_once_the_time_is_over_two_pairs_that_decide_are_enough(ratios, num_pairs):
-    overdue = Pairs(4, 1.0, end_s=0.0)
-    verdict, _, _ = confirm(Varying(*ratios), (), overdue, lambda *_: None)
+def test_once_the_time_is_over_at_most_one_more_pair_is_begun(ratios, end_s, num_pairs):
+    laboratory, clock = Varying(*ratios), [0.0]
+
+    def open_slowly(configuration, *, fresh_seed=None):
+        clock[0] += 5.0
+        return Noting.open(laboratory, configuration)
+
+    laboratory.open = open_slowly
+    verdict, _, _ = confirm(laboratory, (), Pairs(4, 1.0, end_s, lambda: clock[0]), lambda *_: None)
     assert verdict.num_processes == num_pairs

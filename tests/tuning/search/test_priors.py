@@ -6,43 +6,75 @@ import json
 from importlib import resources
 
 import pytest
+from msgspec.structs import replace
 
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.registry import levers
 from pyrometer.tuning.search.ordering import Prediction, in_order
 from pyrometer.tuning.search.priors import priors_of, with_priors
+from pyrometer.tuning.trials.composition import Composition
+
+CONVOLVING = Composition(num_calls=30, num_products=8, convolution_share=1.0, call_s=5e-6)
+MULTIPLYING = Composition(num_calls=30, num_products=8, call_s=5e-6)
 
 
-def first_of(device, family, step_s, *names):
+def first_of(device, step_s, *names):
     listed = {name: [LeverChoice(lever=name)] for name in names}
-    return [choice.lever for choice in in_order(listed, priors_of(device, family, step_s))]
+    return [choice.lever for choice in in_order(listed, priors_of(device, MULTIPLYING, step_s))]
 
 
 def test_every_prior_is_a_range_of_a_lever_that_exists():
     text = resources.files("pyrometer.tuning.search").joinpath("priors.json").read_text(encoding="utf-8")
-    for families in json.loads(text).values():
-        for ranges in families.values():
-            assert ranges.keys() <= levers().keys()
-            assert all(0 < low < high for low, high in ranges.values())
+    tables = json.loads(text)
+    shares = [ranges for kinds in tables["shares"].values() for ranges in kinds.values()]
+    for ranges in (*shares, *tables["calls"].values()):
+        assert all(0 <= low <= high for low, high in ranges.values())
+    known = {name for ranges in shares for name in ranges}
+    assert known | tables["calls"].keys() <= levers().keys()
 
 
 def test_what_loses_on_such_machines_is_tried_last():
     names = ("cast_bf16", "drop_dropout", "openvino")
-    assert first_of("cpu", "products", 0.1, *names)[-1] == "cast_bf16"
-    assert first_of("cpu with bfloat16", "products", 0.1, *names)[-1] == "drop_dropout"
+    assert first_of("cpu", 0.1, *names)[-1] == "cast_bf16"
+    assert first_of("cpu with bfloat16", 0.1, *names)[-1] == "drop_dropout"
 
 
-def test_a_step_below_a_millisecond_is_exported_before_it_is_compiled():
-    assert first_of("cpu", "products", 1e-4, "compile", "onnxruntime", "openvino")[0] == "onnxruntime"
+def test_a_step_that_is_all_calls_is_exported_before_it_is_compiled():
+    assert first_of("cpu", 1e-4, "compile", "onnxruntime", "openvino")[0] == "onnxruntime"
 
 
-def test_of_other_machines_nothing_is_known():
-    assert priors_of("mps", "products", 0.1) == {}
-    assert priors_of("cpu", "", 0.1) == {}
+def test_compiling_pays_with_many_small_operators_and_not_with_few():
+    few, many = (
+        priors_of("cpu", Composition(num_calls=n, num_products=n // 3, call_s=5e-6), n * 8e-6)["compile"]
+        for n in (6, 300)
+    )
+    assert few.low * few.high > 1
+    assert many.high < 0.7
 
 
-@pytest.mark.parametrize(("low", "expected"), [(None, 0.5), (0.7, 0.7)])
-def test_the_range_of_a_finding_comes_before_that_of_other_models(low, expected):
-    finding = Prediction(low, None if low is None else 0.8, ("C101",))
-    joined = with_priors({"compile": finding}, {"compile": Prediction(0.5, 0.6)})["compile"]
-    assert (joined.low, joined.rules) == (expected, ("C101",))
+def test_what_convolutions_gain_counts_by_their_share_of_the_arithmetic():
+    patches = replace(CONVOLVING, convolution_share=0.03)  # a vision transformer's
+    assert priors_of("cpu", patches, 0.1)["channels_last"].low > 0.95
+    assert priors_of("cpu", CONVOLVING, 0.1)["channels_last"].low < 0.6
+
+
+@pytest.mark.parametrize(
+    ("device", "made_of"), [("mps", MULTIPLYING), ("cpu", Composition(num_calls=9, call_s=5e-6))]
+)
+def test_of_other_machines_and_of_steps_without_products_nothing_is_known(device, made_of):
+    assert priors_of(device, made_of, 0.1) == {}
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ((None, None), (0.5, 0.6)),
+        ((0.2, 1.0), (0.5, 0.6)),
+        ((0.55, 1.0), (0.55, 0.6)),
+        ((0.7, 0.8), (0.7, 0.8)),
+    ],
+    ids=["none", "a bound", "both", "apart"],
+)
+def test_the_range_of_a_finding_is_narrowed_by_what_others_gained_where_both_can_be_true(told, expected):
+    joined = with_priors({"compile": Prediction(*told, ("C101",))}, {"compile": Prediction(0.5, 0.6)})
+    assert joined["compile"] == Prediction(*expected, ("C101",))

@@ -19,6 +19,7 @@ from pyrometer.tuning.search.on_cluster import Crew
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.search.weighing import Weighing, blank_outcome
 from pyrometer.tuning.trials.gate import Numerics
 
 DROP, FOLD, LAYOUT = (LeverChoice(lever=name) for name in ("drop_dropout", "fold_batchnorm", "channels_last"))
@@ -39,6 +40,8 @@ class KnownLaboratory:
     opened: list = field(default_factory=list)
     alive: int = 0
     num_steps: int = 60
+    num_blocks: int = 12
+    more_pairs: int = 1
 
     def open(self, configuration, *, timeout_s=None, fresh_seed=None):
         names = [choice.lever for choice in configuration]
@@ -60,7 +63,7 @@ class KnownLaboratory:
             close=close,
         )
 
-    def check(self, side):
+    def check(self, side, **_):
         names = {choice.lever for choice in side.configuration}
         return Numerics(refused="as given: off" if names & self.wrong else None)
 
@@ -88,16 +91,17 @@ def by_factor(**factors):
 def run(laboratory, *choices, tmp_path, resume=False, now=lambda: 0.0, predicted=(), ahead=None, **settings):
     journal = Journal(tmp_path / "journal.jsonl", "id", resume=resume)
     asked = TuneSettings(**settings)
-    search = Search(
-        laboratory, asked, journal, dict(predicted), 0.01, lambda *_: None, Budget(asked.budget_s, now)
-    )
-    search.begin_with(laboratory.open(()))
+    weighing = Weighing(laboratory, asked, Budget(asked.budget_s, now), 0.01)
+    search = Search(weighing, journal, dict(predicted), lambda *_: None)
+    weighing.begin_with(laboratory.open(()))
     search.ahead = ahead
     listed = {}
     for choice in choices:
         listed.setdefault(choice.lever, []).append(choice)
     search.run(listed)
-    search.close()
+    search.go_on()
+    search.tell_untried()
+    weighing.close()
     assert laboratory.alive == 0
     return search
 
@@ -366,8 +370,9 @@ def test_an_executor_competes_with_a_precision_that_it_does_not_take(tmp_path):
 
 def test_what_would_be_cut_short_leaves_its_time_to_the_confirmation(tmp_path):
     laboratory = KnownLaboratory(by_factor(channels_last=0.5, aot_inductor=0.4))
-    search = run(laboratory, LAYOUT, LeverChoice(lever="aot_inductor"), tmp_path=tmp_path, budget_s=45.0)
+    search = run(laboratory, LAYOUT, LeverChoice(lever="aot_inductor"), tmp_path=tmp_path, budget_s=30.0)
     assert outcomes(search) == {"channels_last": "kept", "aot_inductor": "untried"}
+    assert "applying it takes about 40.0 s" in search.outcomes[-1].reason
 
 
 @pytest.mark.parametrize("budget_s", [60.0, 10_000.0])
@@ -394,18 +399,15 @@ class FakeRay:
         return task()
 
 
-def machine(laboratory, tmp_path, *, lost=""):
+def machine(laboratory, *, lost=""):
     """A bench as Ray hands it out; one that is lost says why."""
-    settings = TuneSettings()
-    journal = Journal(tmp_path / f"{id(laboratory)}.jsonl", "bench", resume=False)
-    search = Search(laboratory, settings, journal, {}, 0.01, lambda *_: None, Budget(600.0, lambda: 0.0))
+    weighing = Weighing(laboratory, TuneSettings(), Budget(600.0, lambda: 0.0), 0.01)
 
     def attempt(attempt, left_s):
         def task():
             if lost:
                 raise FakeRay.RayError(lost)
-            search.best = attempt.best
-            return search.tried(attempt.choice, attempt.configuration)
+            return weighing.weigh(blank_outcome(*attempt, Prediction()))
 
         return task
 
@@ -419,7 +421,7 @@ def test_machines_find_what_one_would_and_try_the_rest_anew_against_what_is_kept
     alone = run(KnownLaboratory(by_factor(**FACTORS)), DROP, FOLD, LAYOUT, tmp_path=tmp_path)
     here = KnownLaboratory(by_factor(**FACTORS))
     there = [KnownLaboratory(by_factor(**FACTORS)) for _ in range(2)]
-    crew = Crew(FakeRay, [machine(laboratory, tmp_path) for laboratory in there])
+    crew = Crew(FakeRay, [machine(laboratory) for laboratory in there])
     search = run(here, DROP, FOLD, LAYOUT, tmp_path=tmp_path, ahead=crew.ahead)
     assert search.best == alone.best
     assert search.outcomes == alone.outcomes
@@ -430,15 +432,15 @@ def test_machines_find_what_one_would_and_try_the_rest_anew_against_what_is_kept
 
 def test_without_one_machine_the_others_go_on_and_without_any_it_ends(tmp_path):
     why = "…\npyrometer.errors.IncomparableError: taken under different conditions (cpu.model: A and B)"
-    lost = machine(KnownLaboratory(by_factor(**FACTORS)), tmp_path, lost=why)
-    good = machine(KnownLaboratory(by_factor(**FACTORS)), tmp_path)
+    lost = machine(KnownLaboratory(by_factor(**FACTORS)), lost=why)
+    good = machine(KnownLaboratory(by_factor(**FACTORS)))
     crew = Crew(FakeRay, [lost, good])
     search = run(
         KnownLaboratory(by_factor(**FACTORS)), DROP, FOLD, LAYOUT, tmp_path=tmp_path, ahead=crew.ahead
     )
     assert {choice.lever for choice in search.best} == {"channels_last", "fold_batchnorm"}
     assert "1 machine of the cluster; a machine was left out: taken under different conditions" in crew.note
-    alone = Crew(FakeRay, [machine(KnownLaboratory(by_factor(**FACTORS)), tmp_path, lost=why)])
+    alone = Crew(FakeRay, [machine(KnownLaboratory(by_factor(**FACTORS)), lost=why)])
     with pytest.raises(InputError, match=r"no machine can be used: taken under .*cpu.model"):
         run(KnownLaboratory(by_factor(**FACTORS)), DROP, tmp_path=tmp_path, ahead=alone.ahead)
 
@@ -457,3 +459,24 @@ def test_with_time_left_and_nothing_kept_what_is_undecided_is_compared_for_longe
     assert outcomes(search) == {"channels_last": "kept", "drop_dropout": "undecided"}
     assert search.best == (LAYOUT,)
     assert compared == [4.0, 4.0, 30.0]  # what promises nothing is not looked at again
+
+
+def test_what_is_undecided_gets_the_time_that_is_left_beside_a_recipe(tmp_path):
+    class Noisy(KnownLaboratory):
+        def compare(self, best, candidate, budget_s, seed=0, **_):
+            verdict = super().compare(best, candidate, budget_s, seed)
+            return verdict if budget_s > 10 else replace(verdict, outcome="undecided")
+
+    laboratory = Noisy(by_factor(channels_last=0.8, fold_batchnorm=0.9, drop_dropout=1.3))
+    search = run(laboratory, LAYOUT, FOLD, DROP, tmp_path=tmp_path)
+    assert search.best == (FOLD, LAYOUT)
+    assert outcomes(search)["drop_dropout"] == "undecided"  # its interval leaves no gain
+
+
+def test_levers_that_took_little_here_make_room_for_those_like_them(tmp_path):
+    time_of = by_factor(channels_last=0.9, openvino=0.9, aot_inductor=0.8)
+    aot = LeverChoice(lever="aot_inductor")
+    alone = run(KnownLaboratory(time_of), LAYOUT, aot, tmp_path=tmp_path, budget_s=30.0)
+    assert outcomes(alone)["aot_inductor"] == "untried"
+    after = run(KnownLaboratory(time_of), LAYOUT, OPENVINO, aot, tmp_path=tmp_path / "..", budget_s=30.0)
+    assert outcomes(after)["aot_inductor"] == "kept"

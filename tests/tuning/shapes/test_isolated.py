@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from pyrometer.compiler.private import code_cache, guard_filter, marks
+from pyrometer.compiler.private import code_cache, guard_filter
 from pyrometer.errors import InputError
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
 
@@ -18,7 +18,7 @@ ACTIVATION = torch.relu
 
 
 def test_this_torch_has_what_is_used_of_it():
-    assert marks.missing() == guard_filter.missing() == []
+    assert guard_filter.missing() == []
 
 
 def test_what_was_compiled_is_freed_with_its_owner():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from pyrometer.workload.script.cycles import closings, cycle_length
 from pyrometer.workload.script.events import Events
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
-from pyrometer.workload.script.steps import UNKNOWN, Steps, find_steps
+from pyrometer.workload.script.steps import UNKNOWN, Steps, evaluation_ns, find_steps
 
 from .conftest import make_log
 
@@ -75,6 +76,38 @@ def test_validation_that_is_left_early_is_outside_of_the_steps() -> None:
     steps = find_steps(make_log([*step * 5, *check, *step * 5]))
     assert steps.duration_ns.tolist() == [43, 44, 44, 44, 44, 43, 44, 44, 44, 44]
     assert np.flatnonzero(~steps.regular).tolist() == [5]
+
+
+def test_the_time_of_evaluations_between_the_steps_is_known() -> None:
+    step = [(FWD, 7, 10), (BWD, 0, 20), (OPT, 9, 5)]
+    check = [(FWD, 7, 400, kinds.EVALUATION)] * 2
+    log = make_log([*check, *step * 4, *check, *step * 4, *check, *step * 4, *check])
+    steps = find_steps(log)
+    assert len(steps) == 12
+    # Two lie between steps; what is before the first and after the last is no part of the loop.
+    assert evaluation_ns(log, steps) == pytest.approx(2 * 802, rel=0.01)
+    assert evaluation_ns(make_log(step * 12), find_steps(make_log(step * 12))) == 0
+
+
+def test_a_teacher_in_every_step_is_no_evaluation_between_steps() -> None:
+    log = make_log([(FWD, 3, 50, kinds.EVALUATION), (FWD, 7, 10), (BWD, 0, 20), (OPT, 9, 5)] * 12)
+    assert evaluation_ns(log, find_steps(log)) == 0
+
+
+def test_collections_go_to_the_step_that_they_end_in() -> None:
+    log = make_log([(FWD, 7, 10), (BWD, 0, 20), (OPT, 9, 5)] * 4)
+    rows = np.stack([log.time_ns, log.kind, log.flags, log.value])
+    collected = np.array([[1_030, kinds.COLLECTED, 0, 7], [1_090, kinds.COLLECTED, 0, 3]])
+    both = np.concatenate([rows, collected.T], axis=1)
+    both = both[:, np.argsort(both[0], kind="stable")]
+    assert find_steps(Events(0, *both)).collected_ns.tolist() == [7, 0, 3, 0]
+
+
+def test_collections_are_logged_while_torch_is_observed(observe_here: Callable[[str], Events]) -> None:
+    before = list(gc.callbacks)
+    log = observe_here("collects.py")
+    assert find_steps(log).collected_ns.astype(bool).tolist() == [False, False, True, False]
+    assert gc.callbacks == before
 
 
 def test_a_teacher_in_every_step_is_no_validation() -> None:

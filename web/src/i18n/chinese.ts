@@ -761,6 +761,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   latency: "延迟",
   ended: "结束",
   "outside the steps": "步之外",
+  evaluation: "评估",
+  "between the steps": "步之间",
   "observation cost": "观测代价",
   note: "备注",
   confidence: "置信度",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-import torch
-
 from pyrometer.compiler.advice.expressions import elementwise, has_effects, is_number, pointwise_of
 from pyrometer.compiler.advice.flow import ARITHMETIC, Flow
 from pyrometer.compiler.advice.site import Site
@@ -35,7 +33,7 @@ def decide(site: Site, condition: str, one: ast.expr, other: ast.expr) -> Choice
         return Choice(
             f"{site.torch}.where({condition}, {site.source(one)}, {site.source(other)})", by_where=True
         )
-    if not _alike(site, one, other) or not hasattr(torch, "cond"):
+    if not _alike(site, one, other):
         return None
     branches = [_branch(site, side) for side in (one, other)]
     return Choice(f"{site.torch}.cond({condition}, {branches[0]}, {branches[1]}, ())", by_where=False)

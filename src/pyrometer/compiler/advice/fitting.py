@@ -10,7 +10,6 @@ from pyrometer.compiler.advice.levers import (
     compile_blocks,
     compile_dynamic,
     mark_dynamic,
-    missing,
     preload_cache,
     set_stance,
     shape_buckets,
@@ -28,7 +27,7 @@ _NUMBERED = re.compile(r"^(?P<stem>.*?)\.(?P<number>\d+)(?:\.|$)")
 
 
 def fitting_levers(report: CompileReport) -> list[Advice]:
-    """The levers whose reason stands in the report, in names of the model; those that this torch lacks are left out.
+    """The levers whose reason stands in the report, in names of the model.
 
     Nothing of it is measured: try one, and compare.
     """
@@ -40,7 +39,7 @@ def fitting_levers(report: CompileReport) -> list[Advice]:
         fitting.append(set_stance())
     if is_long and report.cache.state in {"warm", "cold", "mixed"}:
         fitting.append(preload_cache())
-    return [lever for lever in fitting if missing(lever) is None]
+    return fitting
 
 
 def _for_sizes(report: CompileReport) -> list[Advice]:

@@ -7,18 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import torch
-
 from pyrometer.advice import Advice
 from pyrometer.compiler.advice.varying import VaryingSize, mark_statements
-from pyrometer.compiler.private import marks
-
-_NEEDED = {
-    "share_regions": "nested_compile_region",
-    "set_stance": "set_stance",
-    "preload_cache": "save_cache_artifacts",
-}
-"""What a lever takes of `torch.compiler`."""
 
 
 def compile_blocks(lists: Sequence[str] = ("blocks",)) -> Advice:
@@ -143,13 +133,3 @@ def _in_model(name: str) -> str:
     ('model.encoder.layers', 'model.stages[0].blocks')
     """
     return "model" + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in name.split("."))
-
-
-def missing(lever: Advice) -> str | None:
-    """Why this torch cannot; `None` if it can."""
-    if lever.lever == "mark_dynamic":
-        return next(iter(marks.missing()), None)
-    name = _NEEDED.get(lever.lever or "")
-    return (
-        None if name is None or hasattr(torch.compiler, name) else f"this torch has no torch.compiler.{name}"
-    )

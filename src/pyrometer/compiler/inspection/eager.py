@@ -36,7 +36,7 @@ class EntryPoints(NamedTuple):
 class EagerSession(Session):
     """A session whose steps run eagerly: wrappers of torch.compile are taken off, or else the stance is `force_eager`.
 
-    The wrappers and the stance are back after each step. Stances need torch 2.6.
+    The wrappers and the stance are back after each step.
 
     Args:
         session: the open session; it may go on being used by itself.
@@ -46,7 +46,7 @@ class EagerSession(Session):
         super().__init__(session.device, session.surroundings)
         self._session = session
         self._bare = BareProgram(session)
-        self._stance = _stance_object() if can_force_eager() else contextlib.nullcontext()
+        self._stance = _stance_object()
 
     def prepare(self) -> Any:
         """As the session does."""
@@ -119,11 +119,6 @@ def entry_points(session: Session) -> EntryPoints | None:
     finally:
         sys.setprofile(None)
     return EntryPoints(*counts.values())
-
-
-def can_force_eager() -> bool:
-    """Whether this torch has stances."""
-    return hasattr(torch.compiler, "set_stance")
 
 
 def forced_eager(work: W) -> W:

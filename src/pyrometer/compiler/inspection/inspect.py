@@ -14,7 +14,7 @@ from pyrometer.compiler.build import build_report, with_runtime
 from pyrometer.compiler.collecting.collector import Collector, collect
 from pyrometer.compiler.inspection.accuracy import Accuracy, compare_outputs, tolerance_of
 from pyrometer.compiler.inspection.candidates import compiled_candidates, input_cycle
-from pyrometer.compiler.inspection.eager import EagerSession, can_force_eager, forced_eager
+from pyrometer.compiler.inspection.eager import EagerSession, forced_eager
 from pyrometer.compiler.inspection.earlier import EarlierCode
 from pyrometer.compiler.inspection.record import Runtime
 from pyrometer.compiler.inspection.running import MOST_FORCING, CompiledRun, Plan, Seen
@@ -152,9 +152,6 @@ def _eager_s(seen: Seen, budget_s: Seconds) -> Seconds | None:
     """
     if seen.failure is None or seen.interrupted:
         return None
-    if not can_force_eager():
-        seen.notes.append(f"compiled, the program fails: {told_failure(seen.failure)}")
-        return None
     measured = measure(forced_eager(seen.work), budget_s=budget_s, phases=False)
     if measured.failure is not None:
         raise UserProgramError(measured.failure)
@@ -173,10 +170,6 @@ def _accuracy(seen: Seen) -> Accuracy:
         return Accuracy(None, "numerics: the compiled program failed")
     if seen.interrupted:
         return Accuracy(None, "numerics: Ctrl-C ended it before outputs were compared")
-    if not can_force_eager():
-        return Accuracy(
-            None, "numerics: this torch has no torch.compiler.set_stance to run the reference with"
-        )
     return compare_outputs(seen.work, forced_eager, tolerance_of(seen.work))
 
 

@@ -12,12 +12,11 @@ from pyrometer.bench.clock import clock_for
 from pyrometer.bench.dynamo import compile_seconds
 from pyrometer.bench.sampling import step_failure
 from pyrometer.bench.stage import Progress
-from pyrometer.compiler.inspection.eager import EagerSession, can_force_eager
+from pyrometer.compiler.inspection.eager import EagerSession
 from pyrometer.compiler.inspection.earlier import EarlierCode
 from pyrometer.compiler.inspection.pairing import Paired, compare_sessions, undecided
 from pyrometer.compiler.inspection.runtime import Profiled, can_profile, middle_recording, profile_steps
 from pyrometer.compiler.inspection.uncompiled import why_nothing
-from pyrometer.compiler.private.profile_regions import missing
 from pyrometer.compiler.recompiles.silent import GuardWatch
 from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
@@ -32,7 +31,6 @@ INTERRUPTED = "Ctrl-C ended it after the first compiled step: what had not been 
 PROFILER_RUNS = (
     "time per compiled graph: another profiler is running in this process, and there can be only one"
 )
-NO_STANCE = "eager step time: this torch has no torch.compiler.set_stance, and the work cannot be uncompiled from outside"
 NO_COUNT = "eager step time: what it costs to force steps to run eagerly cannot be told beside another profiler in Python"
 MOST_FORCING = 0.02
 """Share of an eager step that forcing it to be eager may take before it says nothing any more."""
@@ -183,7 +181,6 @@ class CompiledRun:
             self.seen.unavailable.append(PROFILER_RUNS)
             return
         self._plan.progress(0.0, "steps under the profiler")
-        self.seen.unavailable += missing()
         count, num_steps = self._plan.profiled_steps(self._step_s)
         with self._user_steps(count * num_steps):
             self.seen.profiled = middle_recording([profile_steps(session, num_steps) for _ in range(count)])
@@ -192,8 +189,8 @@ class CompiledRun:
         eager = EagerSession(session)
         with user_code("an eager step"):
             forcing_s = eager.forcing_s()
-        if forcing_s != 0.0 and (forcing_s is None or not can_force_eager()):
-            self.seen.unavailable.append(NO_COUNT if can_force_eager() else NO_STANCE)
+        if forcing_s is None:
+            self.seen.unavailable.append(NO_COUNT)
             return
         before_s = compile_seconds()
         paired = compare_sessions(session, eager, self._plan.budget_s, self._plan.progress)

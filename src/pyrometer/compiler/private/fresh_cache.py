@@ -1,6 +1,6 @@
 """An empty cache of Inductor's for a while, so that compile times are those of a machine that has not seen the program.
 
-`torch._inductor.utils.fresh_cache` (before torch 2.8 `fresh_inductor_cache`) sets TORCHINDUCTOR_CACHE_DIR and drops what
+`torch._inductor.utils.fresh_cache` sets TORCHINDUCTOR_CACHE_DIR and drops what
 Inductor keeps in memory of the other folder; setting the variable alone would leave paths into it behind.
 """
 

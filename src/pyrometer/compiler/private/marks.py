@@ -17,11 +17,3 @@ def mark_dynamic(tensor: torch.Tensor, dims: Iterable[int]) -> None:
 
     for dim in dims:
         _dynamo.mark_dynamic(tensor, dim % tensor.dim())
-
-
-def missing() -> list[str]:
-    """What this torch does not have of this, in words."""
-    from torch import _dynamo
-
-    found = hasattr(_dynamo, "mark_dynamic")
-    return [] if found else ["marks for dynamic sizes: this torch has no torch._dynamo.mark_dynamic"]

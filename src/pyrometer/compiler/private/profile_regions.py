@@ -2,10 +2,10 @@
 
 | range | meaning | where from |
 |---|---|---|
-| `Torch-Compiled Region: 0/1` | one call of the compilation 0/1 | Dynamo, around the compiled code; since torch 2.4 |
+| `Torch-Compiled Region: 0/1` | one call of the compilation 0/1 | Dynamo, around the compiled code |
 | `## Call CompiledFxGraph <key> ##` | Inductor's code; the key is that of its cache | Inductor; not for graphs kept out of the cache |
 | `TorchDynamo Cache Lookup` | guards until one compilation fits | Dynamo |
-| `Pregraph bytecode`, `AOTDispatcher Runtime Wrapper Prologue` | what runs before the graph | Dynamo, AOTAutograd; since torch 2.6 or so |
+| `Pregraph bytecode`, `AOTDispatcher Runtime Wrapper Prologue` | what runs before the graph | Dynamo, AOTAutograd |
 | `CompiledFunction`, `CompiledFunctionBackward` | AOTAutograd's graph and its backward; both bear the same sequence number | autograd |
 
 The names are read by profilers' users and by torch's own tests, but promised nowhere.
@@ -151,14 +151,6 @@ def capped_sum(durations: Sequence[Seconds]) -> Seconds:
         return 0.0
     most = HICCUP * median(durations)
     return sum(min(duration, most) for duration in durations)
-
-
-def missing() -> list[str]:
-    """What this torch does not have of this, in words."""
-    import torch
-
-    release = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
-    return [] if release >= (2, 4) else ["time per compilation: this torch marks no compiled regions"]
 
 
 class _Gathering:

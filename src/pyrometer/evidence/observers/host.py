@@ -12,7 +12,7 @@ from pyrometer.host.build import build_profile
 from pyrometer.host.profile import HostProfile
 from pyrometer.host.samples import HostSamples
 from pyrometer.host.sampling import sample_host
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import from_json
 from pyrometer.trace.reporting.verdict import judge
 from pyrometer.workload.workload import Workload
@@ -44,12 +44,17 @@ def budget_s(options: ObserveOptions) -> Seconds:
     return min(LONGEST_S, BUDGET_SHARE * options.budget_s)
 
 
-def host_of_script(file: Path) -> tuple[HostProfile | None, list[str]]:
-    """What was seen in a script, and why nothing was."""
+def host_of_script(file: Path, garbage_share: Ratio | None = None) -> tuple[HostProfile | None, list[str]]:
+    """What was seen in a script, and why nothing was.
+
+    Args:
+        file: that was written inside of it.
+        garbage_share: of its steps without an observer, in which Python collected garbage; more is none of the script's.
+    """
     failure = Path(f"{file}.failure")
     if failure.exists():
         return None, [f"where the host's time goes was not sampled: {failure.read_text(encoding='utf-8')}"]
     if not file.exists():
         return None, []
     samples = from_json(HostSamples, file.read_bytes())
-    return (build_profile(samples), []) if samples.stacks else (None, list(samples.notes))
+    return (build_profile(samples, garbage_share), []) if samples.stacks else (None, list(samples.notes))

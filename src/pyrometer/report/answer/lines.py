@@ -70,7 +70,11 @@ def _headline(answer: ShortAnswer, width: int) -> list[Text]:
         lines += [(line, tone) for line in cut(wrapped(answer.figure, width), 2, width)]
         return [Text(*line) for line in lines]
     figure = flowing(answer.figure, width - cell_len(answer.name) - 3)
-    return [Text.assemble((answer.name, "bold"), "   ", (figure, tone))]
+    below = []
+    if figure.endswith("…"):  # what follows the first figure has a line of its own
+        below = [Text(flowing(answer.figure.removeprefix(f"{first} · "), width), tone)]
+        figure = first
+    return [Text.assemble((answer.name, "bold"), "   ", (figure, tone)), *below]
 
 
 def _goal(said: str, width: int) -> list[Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyrometer.bench.measurement import Measurement
 from pyrometer.evidence.launch_outcome import LaunchOutcome
 from pyrometer.evidence.script_outcome import ScriptOutcome
-from pyrometer.quantity import counted, format_rate, format_seconds
+from pyrometer.quantity import counted, format_percent, format_rate, format_seconds
 from pyrometer.report.answer import fixes, step, trust
 from pyrometer.report.answer.short import ShortAnswer
 from pyrometer.report.documents import CheckDocument, EvidenceDocument
@@ -25,7 +25,7 @@ def of_check(document: CheckDocument) -> ShortAnswer:
     if launch is not None:
         answer = _of_ranks(answer, launch)
     return answer._replace(
-        alerts=answer.alerts or ([] if launch is not None else _ended(script)),
+        alerts=answer.alerts or ([] if launch is not None else [*_ended(script), *_evaluates(script)]),
         bound=step.bound(document.evidence),
         nothing=fixes.nothing(document.diagnosis),
     )
@@ -69,7 +69,7 @@ def figure(m: Measurement) -> str:
     if not _has_slow_steps(m):
         return f"{rate} · {said}"
     # The one is a mean and the other a median: each says so.
-    return f"{rate} on average · {format_seconds(m.median_s)}/step at the median ({of_measurement.step_interval(m)})"
+    return f"{rate} on average · median {said}"
 
 
 def _has_slow_steps(m: Measurement) -> bool:
@@ -94,6 +94,18 @@ def named(target: str) -> str:
     """
     path, script, rest = target.partition(".py")
     return f"{path.rpartition('/')[2]}{script}{rest}"
+
+
+MUCH = 0.1
+"""Of the time of evaluations and steps together, from which on evaluations are worth a word."""
+
+
+def _evaluates(script: ScriptOutcome | None) -> list[str]:
+    """That evaluations between the steps, which no step holds, take a good part of the loop."""
+    if script is None or script.evaluation_share < MUCH:
+        return []
+    share, spent = format_percent(script.evaluation_share), format_seconds(script.evaluation_s)
+    return [f"evaluations take {share} of the loop ({spent}): evaluate less often"]
 
 
 def _ended(script: ScriptOutcome | None) -> list[str]:

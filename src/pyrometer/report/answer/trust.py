@@ -63,7 +63,7 @@ def half_width(m: Measurement) -> str:
     if m.num_samples < 2 or m.median_s <= 0:
         return ""
     half = (m.ci_high_s - m.ci_low_s) / 2 / m.median_s
-    return f"±{format_percent(half, 2)}" if half < 1 else "not known"
+    return f"±{format_percent(half, 2)}" if half < 1 else "uncertain"
 
 
 def limiting(caveats: Sequence[Caveat]) -> list[str]:

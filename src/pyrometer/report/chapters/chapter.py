@@ -54,6 +54,7 @@ class Answer(NamedTuple):
     bound: str = ""  # a second sentence of the same weight
     cautions: Sequence[str] = ()
     verdict: str = ""  # the answer in one short sentence; the beginning of the headline where empty
+    besides: str = ""  # what `bound` adds to a verdict that has its share, as measured; all of it where empty
 
     @property
     def sentence(self) -> str:

@@ -28,13 +28,18 @@ def tell(document: CheckDocument) -> Told:
 
 
 def _answer(document: CheckDocument) -> Answer:
-    bound = document.evidence.trace_verdict.sentence if document.evidence.trace_verdict is not None else ""
-    m = document.evidence.measurement
-    if m is not None:
-        said = late(document.evidence.job) or step.verdict(document.evidence) if m.failure is None else ""
-        return measurement.answer(m, bound)._replace(verdict=said)
-    nothing = f"Nothing could be measured of {document.target}."
-    return Answer("No step was seen", nothing, tone="words", bound=bound)
+    evidence, m = document.evidence, document.evidence.measurement
+    bound = evidence.trace_verdict.sentence if evidence.trace_verdict is not None else ""
+    if m is None:
+        nothing = f"Nothing could be measured of {document.target}."
+        return Answer("No step was seen", nothing, tone="words", bound=bound)
+    answer = measurement.answer(m, bound)
+    if m.failure is not None:
+        return answer
+    if said := late(evidence.job):
+        return answer._replace(verdict=said)
+    said = step.verdict(evidence)
+    return answer._replace(verdict=said, besides=bound.partition("; ")[2] if said else "")
 
 
 def _first_screen(document: CheckDocument) -> list[Chapter]:

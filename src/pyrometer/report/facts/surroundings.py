@@ -68,6 +68,8 @@ def script_facts(script: ScriptOutcome) -> list[Fact]:
         Fact("steps", f"{script.num_steps:,}", f"from {script.steps_from}"),
         Fact("outside the steps", format_seconds(script.outside_steps_s), _outside(script)),
     ]
+    if script.evaluation_s:
+        facts.append(Fact("evaluation", format_seconds(script.evaluation_s), "between the steps"))
     if script.overhead_share is not None:
         facts.append(Fact("observation cost", percent(script.overhead_share), "of a step, estimated"))
     return [*facts, *(Fact("note", note) for note in script.notes)]

@@ -56,8 +56,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
+from pyrometer.evidence.data_share import measured_share
 from pyrometer.place import Place
-from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.quantity import Ratio, counted, format_percent, format_seconds
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.preparing import dearest_line
 from pyrometer.rules.data.patterns.waiting import (
@@ -109,6 +110,9 @@ REMEDIES = {
 STAYS = 0.3
 """Of the function with the dearest line that makes samples, at worst, once it is mended."""
 
+SINGLES_STAY = 0.4
+"""Of the wait for samples that are taken one by one, at worst, once they are taken as whole batches."""
+
 FREE_ERROR = 0.3
 """Of the step without data, which is a small difference of two times where it is most of the step."""
 
@@ -144,23 +148,25 @@ def explain(case: Case) -> Findings:
 
 @RULE.in_evidence("trace")
 def explain_trace(case: Case) -> Findings:
-    """The wait as a trace shows it, where no loader was observed."""
-    trace = case.trace
+    """The wait as the measured steps and a trace show it, where no loader was observed."""
+    trace, known = case.trace, measured_share(case.measurement)
     if trace is None or case.loading is not None or not trace.span_ns:
         return
-    share = trace.breakdown_ns.data / trace.span_ns
+    traced = trace.breakdown_ns.data / trace.span_ns
+    share = traced if known is None else known.share
     if share < case.limit(RULE, "min_share"):
         return
     single = loader_of_single_samples(case)
-    place = _slow_function(case) or (Place() if single is None else loader_place(case))
+    place = _slow_function(case) or loader_place(case)
+    told = "of the traced time" if known is None else f"of a step, {format_seconds(known.wait_s)}"
     yield RULE.finding(
-        message=f"the step waits for its data for {format_percent(share)} of the traced time{_within(place)}",
+        message=f"the step waits for its data for {format_percent(share)} {told}{_within(place)}",
         where=place,
         scope="mechanism" if place.function else RULE.scope,
-        evidence={"data_share": share, "num_steps": len(trace.steps)},
+        evidence={"data_share": traced, "num_steps": len(trace.steps)},
         links=["/trace/breakdown_ns/data"],
-        cost=case.cost_of(share, "trace: time in which only the loading ran"),
-        gain=_traced_gain(trace),
+        cost=case.cost_of(share, "time in which only the loading ran"),
+        gain=_gain_without_wait(trace, share, None if single is None else SINGLES_STAY, known is None),
         confidence="medium",
         advice=f"{_traced_remedy(case)}{_first_look(place)}." if single is None else f"{ADVICE}.",
         rewrite=None if single is None else whole_batches(single),
@@ -214,14 +220,15 @@ def _gain(report: LoaderReport, case: Case) -> Gain:
     )
 
 
-def _traced_gain(trace: RankReport) -> Gain | None:
-    free = next((recoverable for recoverable in trace.recoverable if recoverable.kind == "data"), None)
-    if free is None:
-        return None
+def _gain_without_wait(trace: RankReport, share: Ratio, stays: Ratio | None, is_traced: bool) -> Gain:
+    """All of the wait at best; at worst nothing, or what is sure to go where it is known what to write."""
+    free = (
+        next((one.ratio_low for one in trace.recoverable if one.kind == "data"), None) if is_traced else None
+    )
     return Gain(
-        ratio_low=free.ratio_low,
-        ratio_high=1.0,
-        method="what-if: a bound, all data ready when it is asked for",
+        ratio_low=1 - share if free is None else free,
+        ratio_high=1.0 if stays is None else 1 - share * (1 - stays),
+        method="a bound: all data ready when it is asked for",
     )
 
 

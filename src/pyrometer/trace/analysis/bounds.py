@@ -24,11 +24,11 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.what_if import bases, replayed_span
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
-from pyrometer.trace.dependencies.path import CLASSES, event_classes, path_pieces
+from pyrometer.trace.dependencies.path import CLASSES, class_sums, event_classes, path_pieces
 from pyrometer.trace.dependencies.select import scales_of
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.records.gains import HELPS, Bounds, FreeResource, Resource, bounds_of
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 WORK: frozenset[Resource] = frozenset({"compute", "host", "operators", "python", "unrecorded"})
@@ -68,23 +68,18 @@ def bounds(trace: RankTrace) -> Bounds:
     graph = dependencies(trace)
     pieces = path_pieces(trace)
     classes = _classes(trace, graph)
-    own = pl.Series(CLASSES).gather(pl.Series(classes).gather(pieces["event"]))
-    is_operator = (pl.col("class") == "python") & (own == "host_op")
-    on_path = dict(
-        pieces.group_by(
-            pl.when(is_operator).then(pl.lit("host_op")).otherwise(pl.col("class").cast(pl.String))
-        )
-        .agg((pl.col("end_ns") - pl.col("start_ns")).sum())
-        .iter_rows()
-    )
+    code, own = pieces["class"].to_physical().to_numpy(), np.append(classes, -1)[row_numbers(pieces["event"])]
+    is_operator = (code == CLASSES.index("python")) & (own == CLASSES.index("host_op"))
+    ns = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
+    on_path = class_sums(np.where(is_operator, CLASSES.index("host_op"), code), ns)
     resources = OF_DEVICES if len(graph.device) else OF_HOSTS
     found = [
         _freed(trace, graph, resource, span)
-        if any(on_path.get(name) for name in names) or resource == "synchronisation"
+        if any(on_path[name] for name in names) or resource == "synchronisation"
         else FreeResource(resource=resource, free_ratio=1.0, changed_ratio=1.0)
         for resource, names in resources.items()
     ]
-    return bounds_of(found, on_path.get("idle", 0) / span)
+    return bounds_of(found, on_path["idle"] / span)
 
 
 def _freed(trace: RankTrace, graph: Graph, resource: Resource, span: int) -> FreeResource:

@@ -8,7 +8,7 @@ import polars as pl
 from pyrometer.place import Place
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
-from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_pieces, path_walk
+from pyrometer.trace.dependencies.path import class_sums, outermost_loading, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
 from pyrometer.trace.naming.frames import without_ours
 from pyrometer.trace.program.where import place_of, places_of, where
@@ -58,7 +58,8 @@ def critical_path(trace: RankTrace, *, top: int = TOP) -> CriticalPath:
     pieces = pieces.with_columns(without_ours(pieces["name"]))
     graph, walk = dependencies(trace), path_walk(trace)
     total = trace.activity.span_ns
-    by_class = _by_class(pieces)
+    code = pieces["class"].to_physical().to_numpy()
+    by_class = class_sums(code, pieces["ns"].to_numpy())
     return CriticalPath(
         total_ns=total,
         mostly=_mostly(by_class),
@@ -89,11 +90,6 @@ def _loading(trace: RankTrace, pieces: pl.DataFrame) -> Place:
         .sort("ns", *function, descending=[True, False, False, False])
     )
     return place_of(spent.row(0, named=True)) if spent.height else Place()
-
-
-def _by_class(pieces: pl.DataFrame) -> dict[str, int]:
-    sums = dict(pieces.group_by(pl.col("class").cast(pl.String)).agg(pl.col("ns").sum()).iter_rows())
-    return {name: int(sums.get(name, 0)) for name in CLASSES}
 
 
 def _mostly(by_class: dict[str, int]) -> str:
@@ -135,12 +131,9 @@ def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:
     for name, low, high in step_windows(trace).select("name", "start_ns", "end_ns").iter_rows():
         first, stop = np.searchsorted(end, low, side="right"), np.searchsorted(start, high, side="left")
         inside = np.minimum(end[first:stop], high) - np.maximum(start[first:stop], low)
-        sums = np.zeros(len(CLASSES), np.int64)
-        np.add.at(sums, code[first:stop], inside)
-        by_class = dict(zip(CLASSES, sums.tolist(), strict=True))
-        paths.append(
-            StepPath(name=name, total_ns=int(sums.sum()), mostly=_mostly(by_class), by_class=by_class)
-        )
+        by_class = class_sums(code[first:stop], inside)
+        total = sum(by_class.values())
+        paths.append(StepPath(name=name, total_ns=total, mostly=_mostly(by_class), by_class=by_class))
     return paths
 
 

@@ -83,7 +83,7 @@ def _device(trace: RankTrace, work: pl.DataFrame, num_steps: int) -> Launches:
     alone = linked.select("call", "kind", "dur_ns", "call_start_ns", "call_end_ns").filter(
         (pl.len().over("call") == 1) & (pl.col("kind") == Kind.KERNEL.value)
     )
-    computing = kernels.filter(~is_communication())
+    computing = trace.chosen(kernels, ~is_communication())
     short = computing.filter(pl.col("dur_ns") < SHORT_NS)
     span, waiting, starting = _waiting(linked, work)
     span_ns = trace.activity.span_ns

@@ -19,7 +19,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import Bytes
 from pyrometer.trace.allocations import allocations
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.program.where import PLACE, place_names, place_of, where
+from pyrometer.trace.program.where import PLACE, place_of, places_of, where
 from pyrometer.trace.records.memory import (
     AllocationSite,
     DeviceMemory,
@@ -29,7 +29,7 @@ from pyrometer.trace.records.memory import (
     OpMemory,
     StepMemory,
 )
-from pyrometer.trace.rows import pick
+from pyrometer.trace.rows import each_once
 from pyrometer.trace.trace import RankTrace
 
 MAX_POINTS = 2000
@@ -133,7 +133,7 @@ def _telling(level: np.ndarray) -> np.ndarray:
         lowest=row.get(height.arg_min()),
         highest=row.get(height.arg_max()),
     )
-    return np.unique(rows.select("first", "last", "lowest", "highest").to_numpy())
+    return each_once(rows.select("first", "last", "lowest", "highest").to_numpy().ravel())
 
 
 def _where(trace: RankTrace, row: dict[str, int | None]) -> Place:
@@ -141,15 +141,18 @@ def _where(trace: RankTrace, row: dict[str, int | None]) -> Place:
     return Place() if event is None else where(trace, event)
 
 
-def _placed(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Allocations with the columns of their place; outside of everything all of these are null."""
-    owner = events.select(pl.coalesce("op", "owner").fill_null(-1)).to_series().to_numpy()
-    names = place_names(trace)
-    return events.drop("op").with_columns(pick(names[name], owner).alias(name) for name in PLACE)
+def _by_place(trace: RankTrace, events: pl.DataFrame, *keys: str, **sums: pl.Expr) -> pl.DataFrame:
+    """Sums over allocations by their place, all null outside of everything, and other keys; in order of first occurrence."""
+    owner = pl.coalesce("op", "owner").fill_null(-1).alias("row")
+    summed = events.group_by(*keys, owner, maintain_order=True).agg(**sums)
+    known = summed["row"] >= 0
+    places = places_of(trace, summed["row"].clip(0)).select(pl.when(known).then(pl.all()))
+    placed = summed.hstack(places)
+    return placed.group_by(*keys, *PLACE, maintain_order=True).agg(pl.col(*sums).sum())
 
 
 def _holders(trace: RankTrace, held: pl.DataFrame, top: int = 10) -> list[HeldMemory]:
-    grouped = _placed(trace, held).group_by(PLACE).agg(pl.col("bytes").sum(), pl.len())
+    grouped = _by_place(trace, held, bytes=pl.col("bytes").sum(), len=pl.len())
     return [
         HeldMemory(where=place_of(row), held_bytes=row["bytes"], num_blocks=row["len"])
         for row in grouped.sort("bytes", *PLACE, descending=[True, *[False] * len(PLACE)])
@@ -196,10 +199,9 @@ def _steps(trace: RankTrace, rows: pl.DataFrame) -> list[StepMemory]:
 def _sites(
     trace: RankTrace, counted: pl.DataFrame, num_steps: int, peaks: dict[str, Bytes]
 ) -> list[AllocationSite]:
-    rows = _placed(trace, counted.filter(pl.col("bytes") > 0))
     sums = _sums()
     del sums["freed_bytes"]
-    grouped = rows.group_by("device", *PLACE, maintain_order=True).agg(**sums)
+    grouped = _by_place(trace, counted.filter(pl.col("bytes") > 0), "device", **sums)
     ordered = grouped.sort("churn_bytes", "allocated_bytes", descending=True, maintain_order=True)
     return [
         AllocationSite(

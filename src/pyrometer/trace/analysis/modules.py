@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.places import module_calls
 from pyrometer.trace.naming.patterns import module_names
 from pyrometer.trace.program.rollup import above, gather_into, is_repeated, roll_up
@@ -88,7 +88,7 @@ def _summed(table: pl.DataFrame, span_ns: int) -> pl.DataFrame:
 def _own(trace: RankTrace, call: IntArray, num_calls: int) -> IntArray:
     """What is each call's own, in the columns of `FIGURES`."""
     backward = trace.places.backward >= 0
-    host, device, kernel = (trace.mask(is_kind(*kinds)) for kinds in (HOST, DEVICE_WORK, [Kind.KERNEL]))
+    host, device, kernel = (trace.are(*kinds) for kinds in (HOST, DEVICE_WORK, [Kind.KERNEL]))
     own_ns, dur = trace.events["self_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
     found = np.zeros((num_calls, len(FIGURES)), np.int64)
     for column, (chosen, values) in enumerate(

@@ -28,7 +28,7 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.program.phase_labels import phase_names
 from pyrometer.trace.program.rollup import codes, gather_into, is_operator, is_repeated, roll_up
 from pyrometer.trace.program.stacks import python_stacks
@@ -114,7 +114,7 @@ def op_rows(trace: RankTrace) -> OpRows:
     linked = index[row_numbers(events["op"])]
     enclosing = index[trace.nearest(is_op)]
     of_event = np.where(enclosing >= 0, enclosing, linked)
-    parent = row_numbers(trace.events["parent"])[event]
+    parent = trace.parent[event]
     return OpRows(event, np.where(parent >= 0, of_event[parent], -1), of_event)
 
 
@@ -125,11 +125,11 @@ def _per_call(trace: RankTrace, ops: OpRows, repeated: np.ndarray) -> pl.DataFra
     nothing = np.zeros(len(ops.event), np.int64)
 
     def own(kinds: tuple[Kind, ...], column: str) -> IntArray:
-        chosen = trace.mask(is_kind(*kinds))
+        chosen = trace.are(*kinds)
         return gather_into(nothing.copy(), ops.of_event[chosen], events[column].to_numpy()[chosen])
 
     device = own(DEVICE_WORK, "dur_ns")
-    kernels = trace.mask(is_kind(Kind.KERNEL))
+    kernels = trace.are(Kind.KERNEL)
     launched = gather_into(nothing.copy(), ops.of_event[kernels], np.ones(int(kernels.sum()), np.int64))
     below = roll_up(np.stack([device, launched], axis=1), ops.owner, depth)
     dur = events["dur_ns"].to_numpy()[ops.event]

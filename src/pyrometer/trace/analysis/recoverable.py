@@ -20,7 +20,7 @@ from pyrometer.trace.dependencies.select import scales_of, waits_for_others
 from pyrometer.trace.program.rollup import codes
 from pyrometer.trace.program.where import where
 from pyrometer.trace.records.gains import Recoverable
-from pyrometer.trace.rows import IntArray, numbered
+from pyrometer.trace.rows import IntArray, among, numbered
 from pyrometer.trace.trace import RankTrace
 
 TOP = 10
@@ -182,7 +182,7 @@ def _copies(graph: Graph, own: IntArray) -> IntArray:
     """For each copy itself, and for each call that waits for its own copy that copy; -1 for all other events."""
     device, owner = graph.device, np.full(len(own), NOTHING, np.int64)
     owner[device.event[device.is_copy]] = device.event[device.is_copy]
-    waited = device.is_copy & (device.call >= 0) & np.isin(device.call, graph.waits.event)
+    waited = device.is_copy & among(device.call, graph.waits.event)
     owner[device.call[waited]] = device.event[waited]
     return owner
 

@@ -152,14 +152,20 @@ def _reason() -> pl.Expr:
 
 def _class(rows: pl.DataFrame, trace: RankTrace, costs: OpCosts) -> pl.Series:
     """What is no operator's work on the device; `unknown` is for the formulas to decide."""
-    communicates = is_communication() if costs.has_device else is_host_communication()
+    communicates, transfers = (
+        trace.mask(wanted)[costs.work]
+        for wanted in (
+            is_communication() if costs.has_device else is_host_communication(),
+            is_kind(Kind.MEMCPY) & between_host_and_device(),
+        )
+    )
     counted = np.zeros(len(costs.kindred), np.bool_)
     counted[costs.owner[costs.owner >= 0]] = True
     is_wrapper = pl.Series(holds(trace, counted)[rows["call"].to_numpy()])  # its own time is dispatch
     return rows.select(
-        bound=pl.when(communicates.fill_null(value=False))
+        bound=pl.when(pl.Series(communicates))
         .then(pl.lit("communication"))
-        .when(is_kind(Kind.MEMCPY) & between_host_and_device())
+        .when(pl.Series(transfers))
         .then(pl.lit("transfer"))
         .when("owned")
         .then(pl.lit("formula"))

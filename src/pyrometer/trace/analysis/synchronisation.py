@@ -118,7 +118,7 @@ def _points(trace: RankTrace, placed: pl.DataFrame) -> list[SyncPoint]:
 
 def _triggers(trace: RankTrace, calls: list[int]) -> pl.Series:
     """The outermost of the synchronising operators that directly enclose each call; else the call itself."""
-    parent = row_numbers(trace.events["parent"])
+    parent = trace.parent
     op = row_numbers(trace.events["op"])
     waiting = trace.events["name"].str.contains(SYNCHRONISING).fill_null(value=False).to_numpy()
     triggers = []

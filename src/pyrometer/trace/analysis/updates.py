@@ -9,7 +9,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.optimizers import FUSED, MARK
-from pyrometer.trace.rows import IntArray, mask_of
+from pyrometer.trace.rows import IntArray, among, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 OF_ONE_TENSOR = r"^aten::(add|sub|mul|div|lerp|addcmul|addcdiv|sqrt|neg|maximum)_?$"
@@ -30,17 +30,16 @@ class Update(NamedTuple):
 
 def updates_by_tensor(trace: RankTrace) -> list[Update]:
     """Find the optimizers that update tensor by tensor; a single operator per tensor is as good as it gets."""
-    marks = trace.events.filter(
+    marks = trace.named(
         is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & pl.col("name").str.contains(MARK.pattern)
     )
     found = []
     for (name,), mine in marks.partition_by("name", as_dict=True, maintain_order=True).items():
         optimizer = MARK.sub(r"\1", str(name))
-        rows = mask_of(trace.events, pl.col("event").is_in(mine["event"].implode()))
+        rows = among(np.arange(trace.events.height), row_numbers(mine["event"]))
         within = np.flatnonzero(trace.nearest(rows) >= 0)
-        ops = trace.events[within].filter(
-            (pl.col("kind") == Kind.CPU_OP.value) & pl.col("name").str.contains(OF_ONE_TENSOR)
-        )
+        is_one = trace.mask(is_kind(Kind.CPU_OP) & pl.col("name").str.contains(OF_ONE_TENSOR))
+        ops = trace.events[within[is_one[within]]]
         if optimizer in FUSED and ops.height >= FEWEST * mine.height and ops["name"].n_unique() > 1:
             longest = int(mine["event"][int(mine["dur_ns"].arg_max() or 0)])
             found.append(Update(optimizer, str(name), within, longest))

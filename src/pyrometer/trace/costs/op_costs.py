@@ -13,7 +13,7 @@ from pyrometer.trace.costs.call import NotRecordedError, parse_call
 from pyrometer.trace.costs.movement import FREE
 from pyrometer.trace.costs.registry import Cost, cost_of, formula_of, formulas
 from pyrometer.trace.costs.tensors import DTYPES
-from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind, is_op
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_op
 from pyrometer.trace.linking.engines import served
 from pyrometer.trace.naming.engine_names import EngineStep
 from pyrometer.trace.program.rollup import above
@@ -62,9 +62,9 @@ def op_costs(trace: RankTrace) -> OpCosts:
     has_cost = np.array([one.cost is not None for one in kindreds] + [False], dtype=bool)[kindred]
     counted = _counted(trace, kindreds, kindred, has_cost)
     holder = trace.nearest(counted)
-    device = trace.mask(is_kind(*DEVICE_WORK))
+    device = trace.are(*DEVICE_WORK)
     has_device = bool(device.any())
-    work = np.flatnonzero(device if has_device else trace.mask(is_kind(Kind.CPU_OP)))
+    work = np.flatnonzero(device if has_device else trace.are(Kind.CPU_OP))
     op = row_numbers(events["op"])[work]
     owner = np.full(len(kindred), -1, np.int64)
     owner[work] = np.where(op >= 0, holder[np.maximum(op, 0)], -1) if len(kindred) else -1

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.replay import BoolArray, Durations
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, among, ranges
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -89,6 +89,7 @@ def without_lags(durations: Durations) -> Durations:
 class Edges(NamedTuple):
     """What a change may touch, found once for all replays of a graph; edges are places in its flattened `weight`."""
 
+    point_of: IntArray  # per segment: the point that it leads to; -1 behind the last one of its thread
     programs: IntArray
     program_points: IntArray  # the point that each leads to
     waits: IntArray  # of calls
@@ -119,7 +120,11 @@ def _edges(graph: Graph) -> Edges:
     launch_calls = graph.device.call[graph.work[launches % nodes]] if len(launches) else NOTHING
     works = np.flatnonzero(graph.work >= 0)
     overlaps = np.flatnonzero((kind == Edge.STREAM) & (graph.weight.reshape(-1) < 0))
+    held, segment = ranges(graph.points.first, np.maximum(graph.points.stop - graph.points.first, 0))
+    point_of = np.full(len(graph.points.segments.lane), -1, np.int64)
+    point_of[segment] = held
     return Edges(
+        point_of,
         programs,
         graph.point[programs % nodes],
         waits,
@@ -128,7 +133,7 @@ def _edges(graph: Graph) -> Edges:
         wake_calls,
         launches,
         launch_calls,
-        np.isin(launch_calls, graph.waits.event),
+        among(launch_calls, graph.waits.event),
         works,
         graph.device.event[graph.work[works]] if len(works) else NOTHING,
         overlaps,
@@ -158,14 +163,17 @@ def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
 
 
 def _shrink_programs(graph: Graph, scales: Scales, edges: Edges, weight: IntArray) -> None:
-    points, segments = graph.points, graph.points.segments
-    share = np.append(scales.event, scales.gap)[segments.event]  # that of no event, -1, is the last
-    changes = np.flatnonzero(share != 1.0)
+    segments, share = (
+        graph.points.segments,
+        np.append(scales.event, scales.gap),
+    )  # that of no event, -1, is the last
+    changes = np.flatnonzero((share != 1.0)[segments.event])
+    changes = changes[edges.point_of[changes] >= 0]
+    if not len(changes):
+        return
     recorded = segments.end[changes] - segments.start[changes]
-    saved = np.zeros(len(share) + 1, np.int64)
-    saved[changes + 1] = recorded - _scaled(recorded, share[changes])
-    until = np.cumsum(saved)
-    saved = until[np.maximum(points.stop, points.first)] - until[points.first]
+    saved = np.zeros(len(graph.points.time), np.int64)
+    np.add.at(saved, edges.point_of[changes], recorded - _scaled(recorded, share[segments.event[changes]]))
     weight[edges.programs] -= saved[edges.program_points]
 
 
@@ -181,11 +189,14 @@ def _shrink_waits(scales: Scales, edges: Edges, weight: IntArray) -> None:
 def _freed(scales: Scales, calls: IntArray) -> BoolArray:
     """Which calls no longer wait."""
     freed: BoolArray = scales.event[calls] == 0.0
-    return freed if scales.freed is None else freed | np.isin(calls, scales.freed)
+    return freed if scales.freed is None else freed | among(calls, scales.freed)
 
 
 def _shrink_launches(scales: Scales, edges: Edges, weight: IntArray) -> None:
+    gone = scales.event[edges.launch_calls] == 0.0
+    if scales.launch == 1.0 and not gone.any():
+        return
     # A copy that its own call waits for is no matter of launching.
     later = np.where(edges.awaited, 1.0, scales.launch)
-    share = np.where(scales.event[edges.launch_calls] == 0.0, 0.0, later)
+    share = np.where(gone, 0.0, later)
     weight[edges.launches] = _scaled(weight[edges.launches], share)

@@ -9,7 +9,7 @@ import polars as pl
 
 from pyrometer.trace.dependencies.latencies import Latencies
 from pyrometer.trace.dependencies.work import CALLS, NEVER, Streams, Work
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, each_once
 
 STREAM_WAIT = r"StreamWaitEvent"
 USUAL_SIGNAL_NS = 5_000
@@ -57,8 +57,10 @@ def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work, usual: Late
     fits = (work.end[before] <= work.start[after]) & (work.lane[before] != work.lane[after])
     # Work without a duration must not wait for each other.
     fits &= (work.start[before] < work.start[after]) | (before < after)
-    unique = np.unique(np.stack([before[fits], after[fits]]), axis=1)
-    return Crossings(unique[0], unique[1], rows.height, 0 if rows.height else len(np.unique(pairs[1])))
+    width = max(len(work), 1)
+    found = each_once(before[fits] * width + after[fits])
+    inferred = 0 if rows.height else len(each_once(pairs[1]))
+    return Crossings(found // width, found % width, rows.height, inferred)
 
 
 def _told(rows: pl.DataFrame, streams: Streams) -> IntArray:
@@ -108,7 +110,7 @@ def _just_after(streams: Streams, usual: Latencies) -> IntArray:
     late = (work.call >= 0) & (work.launched + work.in_call + usual.launch.high < work.start)
     late &= np.where(free > NEVER, free + usual.queue.high < work.start, True)
     pairs = [np.empty((2, 0), np.int64)]
-    for device in np.unique(work.device[late]).tolist():
+    for device in each_once(work.device[late]).tolist():
         theirs = np.flatnonzero(work.device == device)
         by_end = theirs[np.argsort(work.end[theirs], kind="stable")]
         after = np.flatnonzero(late & (work.device == device))

@@ -10,7 +10,7 @@ import polars as pl
 
 from pyrometer.trace.dependencies.waits import Waits
 from pyrometer.trace.dependencies.work import NEVER, Work
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, each_once
 
 FEW = 5
 """With fewer observations than these there are no quantiles: the shortest is typical."""
@@ -82,7 +82,7 @@ def _follows_other_work(work: Work, since: IntArray) -> npt.NDArray[np.bool_]:
     Where half of the work waits for another stream, as in training with sharded weights, such waits would else be what is usual.
     """
     found = np.zeros(len(work), bool)
-    for device in np.unique(work.device).tolist():
+    for device in each_once(work.device).tolist():
         mine = np.flatnonzero((work.device == device) & (work.end > work.start))
         ends = np.sort(work.end[mine])
         until = np.searchsorted(ends, work.start[mine], side="right")

@@ -14,7 +14,7 @@ from pyrometer.trace.naming.patterns import (
     is_data_loading,
     is_host_communication,
 )
-from pyrometer.trace.rows import IntArray, nullable, ranges, row_numbers
+from pyrometer.trace.rows import IntArray, among, nullable, ranges
 from pyrometer.trace.trace import RankTrace, kept
 
 CLASSES = (
@@ -46,6 +46,13 @@ IDLE, UNTRACED, LAUNCH, MEMCPY, DATA = (
 )
 
 
+def class_sums(code: IntArray, ns: IntArray) -> dict[str, int]:
+    """Time of each of `CLASSES`, of pieces whose classes are given by their index."""
+    sums = np.zeros(len(CLASSES), np.int64)
+    np.add.at(sums, code, ns)
+    return dict(zip(CLASSES, sums.tolist(), strict=True))
+
+
 @kept
 def event_classes(trace: RankTrace) -> IntArray:
     """The class of every event that can stand on a critical path, as an index of `CLASSES`."""
@@ -70,10 +77,8 @@ def event_classes(trace: RankTrace) -> IntArray:
     found = rows["class"].to_numpy().copy()
     launching = graph.device.call[graph.device.call >= 0]
     found[launching[rows["call"].to_numpy()[launching]]] = LAUNCH
-    copying = np.intersect1d(
-        graph.waits.event, graph.device.call[graph.device.is_copy & (graph.device.call >= 0)]
-    )
-    found[copying] = MEMCPY
+    waits = graph.waits.event
+    found[waits[among(waits, graph.device.call[graph.device.is_copy])]] = MEMCPY
     if rows["loading"].any():
         within = trace.nearest(rows["loading"].to_numpy()) >= 0
         found[within & rows["host"].to_numpy()] = DATA
@@ -84,7 +89,7 @@ def event_classes(trace: RankTrace) -> IntArray:
 def outermost_loading(trace: RankTrace) -> IntArray:
     """For each event the outermost wait for data at or above it, as a row; -1 where there is none."""
     loading = trace.mask(is_data_loading())
-    parent = row_numbers(trace.events["parent"])
+    parent = trace.parent
     above = np.where(parent >= 0, trace.nearest(loading)[parent], -1)
     return trace.nearest(loading & (above < 0))
 

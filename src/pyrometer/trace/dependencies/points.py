@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyrometer.trace.dependencies.segments import Segments, split
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, each_once
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def place_points(
             waits.lane * width + (waits.end - low),
         ]
     )
-    key = np.unique(wanted)
+    key = each_once(wanted)
     lane, time = key // width, key % width + low
     waiting = np.full(len(key), -1, np.int64)
     waiting[np.searchsorted(key, waits.lane * width + (waits.end - low))] = waits.source

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pyrometer.trace.linking.tree import Pieces
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, each_once
 
 
 class Segments(NamedTuple):
@@ -53,7 +53,7 @@ def split(segments: Segments, lane: IntArray, time: IntArray) -> Segments:
     low = int(segments.start.min())
     width = int(segments.end.max()) - low + 2
     key = segments.lane * width + (segments.start - low)
-    cut = np.unique(lane * width + (np.clip(time, low - 1, low + width - 2) - low))
+    cut = each_once(lane * width + (np.clip(time, low - 1, low + width - 2) - low))
     at = np.searchsorted(key, cut, side="right") - 1
     moment = cut - lane_of(cut, width) * width + low
     inside = (at >= 0) & (segments.lane[at] == lane_of(cut, width))

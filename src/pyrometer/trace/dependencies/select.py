@@ -18,7 +18,7 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_module,
 )
-from pyrometer.trace.rows import IntArray, Mask
+from pyrometer.trace.rows import IntArray, Mask, among
 from pyrometer.trace.trace import RankTrace
 
 HOST_KINDS = [kind.value for kind in HOST]
@@ -70,10 +70,8 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
     if kind == "launch":
         launching = graph.device.call[graph.device.call >= 0]
         is_call = trace.mask(pl.col("kind").is_in(CALL_KINDS))
-        launching = np.setdiff1d(
-            launching[is_call[launching]], graph.waits.event
-        )  # copies that wait for themselves
-        scales.event[launching] = keep
+        launching = launching[is_call[launching]]
+        scales.event[launching[~among(launching, graph.waits.event)]] = keep  # copies wait for themselves
         return Scales(scales.event, launch=keep)
     if kind == "gap":
         known = is_data_loading() if len(graph.device) else is_data_loading() | is_host_communication()
@@ -86,8 +84,8 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
         chosen = _with_subtree(trace, chosen, backward=kind in ("line", "module"))
     scales.event[chosen] = keep
     if kind == "copy":
-        waited = np.intersect1d(graph.waits.event, graph.device.call[chosen[graph.device.event]])
-        scales.event[waited[waited >= 0]] = keep
+        waits = graph.waits.event
+        scales.event[waits[among(waits, graph.device.call[chosen[graph.device.event]])]] = keep
     return Scales(scales.event, gap=keep if kind == "host" and pattern is None else 1.0)
 
 
@@ -114,7 +112,7 @@ def waits_for_others(trace: RankTrace, graph: Graph) -> IntArray:
     A call that copies to the host and returns when the copy has arrived waits for all work before it, and is among them; one
     that waits for its own copy to a device only is not.
     """
-    to_host = trace.of_kind(Kind.MEMCPY).filter((copy_direction() == "D2H").fill_null(value=False))["event"]
-    reading = graph.device.call[np.isin(graph.device.event, to_host.to_numpy())]
+    to_host = trace.mask(is_kind(Kind.MEMCPY) & (copy_direction() == "D2H"))
+    reading = graph.device.call[to_host[graph.device.event]]
     waits = graph.waits.event
-    return waits[~np.isin(waits, graph.device.call) | np.isin(waits, reading)]
+    return waits[~among(waits, graph.device.call) | among(waits, reading)]

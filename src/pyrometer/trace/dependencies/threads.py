@@ -10,10 +10,9 @@ import polars as pl
 
 from pyrometer.trace.dependencies.handed import bare_segments, handed_work, lying_in
 from pyrometer.trace.dependencies.segments import Segments
-from pyrometer.trace.dependencies.work import CALLS
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import CALLS, Kind, kind_mask
 from pyrometer.trace.naming.patterns import BACKWARD, is_step_mark
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, each_once, row_numbers
 from pyrometer.trace.sorts import Sorts
 from pyrometer.trace.timing.intervals import union
 
@@ -53,11 +52,11 @@ def threads(
     on when it has ended. So does what another thread does while the main thread is silent; see `handed_work`. Every other
     stretch begins when the main thread reaches the same moment of its own run.
     """
-    lanes = np.unique(segments.lane)
+    lanes = each_once(segments.lane)
     if not len(lanes):
         none = np.empty(0, np.int64)
         return Threads(-1, Bursts(none, none, none, np.empty(0, bool)), 0, 0, 0)
-    counts = _counts(events, ops, tracks, lanes)
+    counts = _counts(events, ops, tracks, lanes, sorts)
     main = _main(counts)
     engines = set(
         counts.filter(
@@ -96,26 +95,31 @@ def _stretches(segments: Segments, lane: int, silent: npt.NDArray[np.bool_]) -> 
     return union(segments.start[busy], segments.end[busy])
 
 
-def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes: IntArray) -> pl.DataFrame:
-    numbered = ops.select("event", "sequence", "forward_thread")
+def _counts(
+    events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes: IntArray, sorts: Sorts
+) -> pl.DataFrame:
     rows = tracks.select(
         "track",
         engine=pl.col("thread_name").str.contains(ENGINE_THREAD).fill_null(value=False),
         first=(pl.col("pid") == pl.col("tid")).fill_null(value=False),
     )
-    is_backward = (pl.col("forward_thread").fill_null(0) != 0) | pl.col("name").str.contains(BACKWARD)
+    backward, recorded = sorts.mask(pl.col("name").str.contains(BACKWARD)), np.zeros(events.height, bool)
+    backward[ops.filter(pl.col("forward_thread").fill_null(0) != 0)["event"].to_numpy()] = True
+    recorded[ops.filter(pl.col("sequence") >= 0)["event"].to_numpy()] = True
+    track = row_numbers(events["track"])
+
+    def counted(wanted: npt.NDArray[np.bool_]) -> IntArray:
+        return np.bincount(track[wanted] + 1, minlength=int(lanes[-1]) + 2)[lanes + 1]
+
+    counts = {
+        "forward": counted(recorded & ~backward),
+        "backward": counted(backward),
+        "steps": counted(sorts.mask(is_step_mark())),
+        "calls": counted(kind_mask(events["kind"], Kind.CPU_OP, *CALLS)),
+        "events": counted(np.ones(events.height, bool)),
+    }
     return (
-        events.select("event", "kind", "track", "name")
-        .filter(pl.col("track").is_in(lanes.tolist()))
-        .join(numbered, on="event", how="left")
-        .group_by("track")
-        .agg(
-            forward=((pl.col("sequence") >= 0) & ~is_backward).sum(),
-            backward=is_backward.sum(),
-            steps=is_step_mark().sum(),
-            calls=pl.col("kind").is_in([Kind.CPU_OP.value, *CALLS]).sum(),
-            events=pl.len(),
-        )
+        pl.DataFrame({"track": lanes.astype(np.int32), **counts})
         .join(rows, on="track", how="left")
         .with_columns(pl.col("engine", "first").fill_null(value=False))
     )
@@ -131,7 +135,7 @@ def _awaited(
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """The segment of the main thread in which each stretch of an engine's thread begins, and whether it is awaited there."""
     place, within = lying_in(start, end, segments, main)
-    kind = events["kind"].cast(pl.String).is_in(CALLS).to_numpy()
+    kind = kind_mask(events["kind"], *CALLS)
     owner = segments.event[place]
     within &= ~np.where(owner >= 0, kind[owner], False)
     return place, within

@@ -93,7 +93,7 @@ def _comparable_names(events: pl.DataFrame) -> pl.Series:
 def _node_above(trace: RankTrace, host: npt.NDArray[np.bool_]) -> IntArray:
     """The enclosing or launching node of each event, as a row; -1 at the roots."""
     nearest = trace.nearest(host)
-    parent = row_numbers(trace.events["parent"])
+    parent = trace.parent
     op = row_numbers(trace.events["op"])
     above = np.where(parent >= 0, nearest[parent], -1)
     by_id = (above < 0) & (op >= 0) & (op != np.arange(len(op)))

@@ -175,7 +175,7 @@ def _calls_per_step(trace: RankTrace, forward: Mask, family: str) -> float:
     """Calls of a family that no other call of it holds."""
     named = [name for name in _names(trace.events, forward) if family in family_of(name)]
     calls = forward & mask_of(trace.events, pl.col("name").is_in(named))
-    parent, step = row_numbers(trace.events["parent"]), row_numbers(trace.events["step"])
+    parent, step = trace.parent, row_numbers(trace.events["step"])
     outermost = calls & ~((parent >= 0) & (trace.nearest(calls)[parent] >= 0))
     return float((outermost & (step >= 0)).sum()) / max(trace.steps.height, 1)
 

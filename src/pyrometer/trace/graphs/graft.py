@@ -12,7 +12,7 @@ import polars as pl
 from pyrometer.trace import schema
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.patterns import is_step_mark
-from pyrometer.trace.rows import IntArray, Mask, mask_of, nullable, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, each_once, mask_of, nullable, row_numbers
 from pyrometer.trace.trace import RankTrace, Results
 
 NOT_OF_HERE = ("record_function_id", "sequence", "forward_thread", "index")
@@ -75,10 +75,10 @@ def _copies(capture: RankTrace, one: Graft, ops: Mask) -> Copies:
     parent = row_numbers(capture.events["parent"])
     nearest = np.append(capture.nearest(wanted), -1)
     lowest = nearest[one.sites]
-    held, rows = np.zeros(len(wanted), np.bool_), np.unique(lowest[lowest >= 0])
+    held, rows = np.zeros(len(wanted), np.bool_), each_once(lowest[lowest >= 0])
     while len(rows):
         held[rows] = True
-        rows = np.unique(nearest[parent[rows]])
+        rows = each_once(nearest[parent[rows]])
         rows = rows[(rows >= 0) & ~held[rows]]
     source = np.flatnonzero(held)
     place = np.full(len(wanted) + 1, -1, np.int64)

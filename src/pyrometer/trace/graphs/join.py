@@ -86,7 +86,7 @@ def join_capture(trace: RankTrace, capture: RankTrace) -> RankTrace:
 
 def find_launches_of_graphs(trace: RankTrace) -> list[Launch]:
     """Calls that launched graphs, and what these ran."""
-    calls = trace.of_kind(*CALLS).filter(is_graph_launch())["event"].cast(pl.Int32)
+    calls = trace.chosen(trace.of_kind(*CALLS), is_graph_launch())["event"].cast(pl.Int32)
     work = (
         trace.device_work.filter(pl.col("parent").is_in(calls.implode()))
         .join(

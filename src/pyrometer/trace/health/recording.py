@@ -9,7 +9,8 @@ import polars as pl
 
 from pyrometer.quantity import format_percent
 from pyrometer.trace.health.issue import LINKED, PER_STEP, TOTALS, HealthIssue
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.kinds import CALLS, DEVICE_WORK, HOST, Kind, is_kind
+from pyrometer.trace.rows import among, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 FEW_EVENTS = 10
@@ -88,14 +89,13 @@ def orphaned_work(trace: RankTrace) -> Iterator[HealthIssue]:
 
 def lost_work(trace: RankTrace) -> Iterator[HealthIssue]:
     """Launches that left nothing on a device: dropped records, or the capture of a graph."""
-    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER)
-    launches = calls.filter(pl.col("name").str.contains("(?i)launch"))
-    left = np.isin(launches["event"].to_numpy(), trace.device_work["parent"].drop_nulls().to_numpy())
+    launches = trace.chosen(trace.of_kind(*CALLS), pl.col("name").str.contains("(?i)launch"))
+    left = among(row_numbers(launches["event"]), row_numbers(trace.device_work["parent"]))
     missing = launches.filter(pl.Series(~left))
     share = missing.height / max(launches.height, 1)
     if share < LOST_LAUNCHES or missing.height < 5:
         return
-    captures = calls["name"].str.contains("(?i)BeginCapture").any()
+    captures = bool(trace.mask(is_kind(*CALLS) & pl.col("name").str.contains("(?i)BeginCapture")).any())
     yield HealthIssue(
         code="launches_without_work",
         severity="info" if captures else "warning",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.naming.frames import frame_parts
+from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.naming.patterns import is_blocking_call, is_communication, is_step_mark
-from pyrometer.trace.program.where import phase_names
-from pyrometer.trace.rows import pick
+from pyrometer.trace.program.where import names_of_places
+from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
 
@@ -32,9 +31,6 @@ KIND = {
 WORK = {"call": pl.Int64, **KIND, "ns": pl.Int64}
 
 
-SUMMED = {**dict.fromkeys(("side", "name", "phase", "frame"), pl.String), "ns": pl.Int64}
-
-
 def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
     """The largest kinds of work before each call: the columns of `WORK`.
 
@@ -47,7 +43,7 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
         calls: `collective_calls`, in order; `call` is a row of it.
     """
     calls = calls.with_row_index("call")
-    tables = [pl.DataFrame(schema={**SUMMED, "call": pl.Int64})]
+    tables = [pl.DataFrame(schema={**WORK, "frame": pl.Int32}).drop("file", "line", "function")]
     timed = calls.filter(pl.col("device").is_not_null()).drop_nulls("start_ns").sort("start_ns")
     if timed.height:
         tables.append(_on_device(trace, timed))
@@ -65,19 +61,22 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
         .group_by("call", "side", maintain_order=True)
         .head(LARGEST)
     )
-    placed = pl.concat([largest, frame_parts(largest["frame"])], how="horizontal")
+    frames = names_of_places(trace).frames.with_columns(frame=pl.int_range(pl.len(), dtype=pl.Int32))
+    placed = largest.join(frames, on="frame", how="left", maintain_order="left")
     return placed.select(pl.col(name).cast(dtype) for name, dtype in WORK.items())
 
 
 def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
-    work = trace.device_work.filter(~is_communication().fill_null(value=False))
+    work = trace.chosen(trace.device_work, ~is_communication())
     place = np.searchsorted(timed["start_ns"].to_numpy(), work["start_ns"].to_numpy(), side="right")
     ops = trace.events["name"].gather(work["op"].cast(pl.UInt32))
-    phases = phase_names(trace).gather(work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series())
+    phases = names_of_places(trace).phase_of(
+        row_numbers(work.select(pl.coalesce("parent", "op")).to_series())
+    )
     rows = work.select(
         name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
         phase=phases,
-        frame=pl.lit(None, pl.String),
+        frame=pl.lit(None, pl.Int32),
         ns="dur_ns",
         place=pl.Series(place.astype(np.int64)),
     )
@@ -85,8 +84,9 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.DataFrame:
-    host = trace.of_kind(*HOST).filter(~((pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()))
-    host = host.filter(pl.col("track").is_in(_at_work(trace, launched).implode()))
+    marks = (pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()
+    at_work = pl.col("track").is_in(_at_work(trace, launched).implode())
+    host = trace.named(is_kind(*HOST) & ~marks).filter(at_work)
     at = launched["at"].to_numpy()
     place = np.searchsorted(at, host["start_ns"].to_numpy(), side="right")
     inside = (place < len(at)) & (host["end_ns"].to_numpy() <= at[np.minimum(place, len(at) - 1)])
@@ -95,19 +95,19 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
     low = np.concatenate([[trace.activity.start_ns], at[:-1]]).astype(np.int64)
     bare = np.maximum(at - low, 0) - covered(busy, low, np.maximum(at, low))
     waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
-    own = host.filter(~waits.fill_null(value=False))
-    frames = pl.Series(trace.places.frame).gather(own["event"])
+    own, names = trace.chosen(host, ~waits), names_of_places(trace)
+    events = row_numbers(own["event"])
     rows = own.select(
         "name",
-        phase=phase_names(trace).gather(own["event"]),
-        frame=pick(trace.events["name"], frames.to_numpy()),
+        phase=names.phase_of(events),
+        frame=pl.Series(names.frame[events]),
         ns="self_ns",
         place="place",
     )
     rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
         name=pl.lit(BETWEEN),
-        phase=phase_names(trace).gather(launched["launch"].cast(pl.UInt32)),
-        frame=pl.lit(None, pl.String),
+        phase=names.phase_of(row_numbers(launched["launch"])),
+        frame=pl.lit(None, pl.Int32),
         ns="ns",
         place="place",
     )

@@ -15,7 +15,7 @@ from pyrometer.trace.jobs.semantics import canonical
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.patterns import BACKEND, HOST_BACKEND, MAY_WAIT, is_communication
 from pyrometer.trace.program.rollup import holds
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, each_once
 from pyrometer.trace.schema import dtypes
 from pyrometer.trace.timing.intervals import Intervals, covered, union
 from pyrometer.trace.trace import RankTrace
@@ -133,7 +133,7 @@ def _gather(
 
 def _outermost(trace: RankTrace, rows: IntArray, above: Mapping[str, IntArray]) -> IntArray:
     """The outermost communication event on the host at or above each row; -1 for -1."""
-    parent = row_numbers(trace.events["parent"])
+    parent = trace.parent
     found: IntArray = rows.copy()
     for _ in range(8):  # deeper nesting of communication operators is not seen
         up = np.where(found >= 0, parent[found], -1)
@@ -148,7 +148,7 @@ def _exposed(trace: RankTrace, units: pl.DataFrame) -> pl.Series:
     exposed = np.zeros(units.height, np.int64)
     timed = units["dur_ns"].is_not_null().to_numpy()
     devices = units["device"].fill_null(-1).to_numpy()
-    for device in np.unique(devices[timed]).tolist():
+    for device in each_once(devices[timed]).tolist():
         rows = np.flatnonzero(timed & (devices == device))
         low, high = units["start_ns"].gather(rows).to_numpy(), units["end_ns"].gather(rows).to_numpy()
         busy = computing(trace, device if device >= 0 else None)

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace import schema
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, codes_of, is_op
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_op, kind_mask
 from pyrometer.trace.linking.launches import Launches, find_launches
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.steps import find_steps, step_of
 from pyrometer.trace.linking.tree import Pieces, depth_of, nest
-from pyrometer.trace.rows import IntArray, nullable, positions, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, nullable, positions, row_numbers
 from pyrometer.trace.sorts import Sorts
 
 
@@ -36,13 +36,12 @@ class Links:
 def link(tables: Mapping[str, pl.DataFrame], sorts: Sorts, steps: pl.DataFrame | None = None) -> Links:
     """Link the events of one rank; without steps that are known already, these are found first."""
     events = tables["events"]
-    kind = events["kind"].to_physical().to_numpy()
     start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
-    host = np.flatnonzero(np.isin(kind, codes_of(*HOST)))
+    host = np.flatnonzero(kind_mask(events["kind"], *HOST))
     tree = nest(events["track"].to_numpy()[host].astype(np.int64), start[host], end[host])
-    parent = np.full(len(kind), -1, np.int64)
+    parent = np.full(len(start), -1, np.int64)
     parent[host] = np.where(tree.parent >= 0, host[tree.parent], -1)
-    depth = np.zeros(len(kind), np.int64)
+    depth = np.zeros(len(start), np.int64)
     depth[host] = tree.depth
     own = events["dur_ns"].to_numpy().copy()
     own[host] = tree.self_ns
@@ -51,11 +50,11 @@ def link(tables: Mapping[str, pl.DataFrame], sorts: Sorts, steps: pl.DataFrame |
     depth[launches.work] = depth[launches.call] + 1
     above = parent
     if "captured" in tables:
-        above = _with_captured(parent, kind, tables["captured"])
+        above = _with_captured(parent, kind_mask(events["kind"], Kind.CAPTURED), tables["captured"])
         depth = depth_of(above)
-    op = nearest(above, depth, sorts.mask(is_op()))
+    op = nearest(above, sorts.mask(is_op()))
     op[launches.work] = np.where(op[launches.work] >= 0, op[launches.work], launches.op)
-    work = np.isin(kind, codes_of(*DEVICE_WORK))
+    work = kind_mask(events["kind"], *DEVICE_WORK)
 
     steps = find_steps(events, launches) if steps is None else steps
     columns = pl.DataFrame(
@@ -88,7 +87,7 @@ def reordered(links: Links, events: pl.DataFrame, order: IntArray) -> Links:
     """
     place = positions(order, len(order))  # the last place is that of none
     parent, op = (nullable(place[row_numbers(links.columns[name])[order]]) for name in ("parent", "op"))
-    is_host = np.isin(events["kind"].to_physical(), codes_of(*HOST))
+    is_host = kind_mask(events["kind"], *HOST)
     own = np.where(is_host, links.columns["self_ns"].to_numpy()[order], events["dur_ns"].to_numpy())
     columns = links.columns[order].with_columns(parent=parent, op=op, self_ns=pl.Series(own))
     rows = np.argsort(place[links.launches.work])
@@ -108,11 +107,11 @@ def _step_of_each(steps: pl.DataFrame, start: IntArray, launches: Launches) -> p
     return nullable(step)
 
 
-def _with_captured(parent: IntArray, kind: IntArray, captured: pl.DataFrame) -> IntArray:
+def _with_captured(parent: IntArray, copies: Mask, captured: pl.DataFrame) -> IntArray:
     """What led to each event, with what was captured; of that itself it is the parent, too."""
     above = parent.copy()
     event, led = captured["event"].to_numpy(), captured["above"].to_numpy()
     above[event] = led
-    copied = kind[event] == codes_of(Kind.CAPTURED)[0]
+    copied = copies[event]
     parent[event[copied]] = led[copied]
     return above

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pyrometer.native import compiled
+from pyrometer.trace.linking.tree import depth_of
 from pyrometer.trace.rows import IntArray, Mask
 
 
@@ -20,20 +21,22 @@ def by_level(depth: IntArray) -> list[IntArray]:
     return np.split(order, np.cumsum(np.bincount(depth, minlength=deepest + 1))[:-1]) if len(depth) else []
 
 
-def nearest(parent: IntArray, depth: IntArray, wanted: Mask) -> IntArray:
+def nearest(parent: IntArray, wanted: Mask) -> IntArray:
     """For each event the innermost wanted one at or above it, as a row; -1 where there is none.
 
-    `parent` is -1 at the roots, and `depth` counts ancestors.
+    `parent` is -1 at the roots.
 
-    >>> nearest(np.array([-1, 0, 1]), np.array([0, 1, 2]), np.array([True, False, False])).tolist()
+    >>> nearest(np.array([-1, 0, 1]), np.array([True, False, False])).tolist()
     [0, 0, 0]
     """
     found = np.full(len(parent), -1, np.int64)
+    if not wanted.any():
+        return found
     fast = compiled()
     if fast is not None:
         fast.nearest(np.ascontiguousarray(parent, np.int64), found, np.ascontiguousarray(wanted, bool))
         return found
-    for rows in by_level(depth):
+    for rows in by_level(depth_of(parent)):
         above = parent[rows]
         found[rows] = np.where(wanted[rows], rows, np.where(above >= 0, found[above], -1))
     return found

@@ -32,12 +32,12 @@ def find_places(events: pl.DataFrame, ops: pl.DataFrame, parent: IntArray, sorts
     """Find the places of all events of one rank; `events` is linked, and `parent` what led to each of them."""
     depth = row_numbers(events["depth"])
     direct = forward_of(ops, events["start_ns"].to_numpy())
-    source = nearest(parent, depth, direct >= 0)
+    source = nearest(parent, direct >= 0)
     forward = np.where(source >= 0, direct[source], -1)
-    backward = nearest(parent, depth, is_backward(events, ops))
+    backward = nearest(parent, is_backward(events, ops))
 
     def place(wanted: Mask) -> IntArray:
-        found = nearest(parent, depth, wanted)
+        found = nearest(parent, wanted)
         return through_forward(found, depth, source, forward)
 
     user, library = _frames(events)
@@ -45,13 +45,11 @@ def find_places(events: pl.DataFrame, ops: pl.DataFrame, parent: IntArray, sorts
     if library.any() and (frame < 0).any():
         frame = np.where(frame >= 0, frame, place(library))
     marks = sorts.mask(is_phase())
-    phase = nearest(parent, depth, marks)
+    phase = nearest(parent, marks)
     return Places(
         frame=frame,
         module=place(module_calls(sorts)),
-        phase=_across_threads(
-            phase, np.flatnonzero(marks), backward, events, nearest(parent, depth, parent < 0)
-        ),
+        phase=_across_threads(phase, np.flatnonzero(marks), backward, events, nearest(parent, parent < 0)),
         forward=forward,
         backward=backward,
         stack=place(_with_stack(events, ops)),
@@ -94,8 +92,9 @@ def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
     user, library = np.zeros(events.height, bool), np.zeros(events.height, bool)
     user[placed.filter("is_user")["event"].to_numpy()] = True
     library[placed.filter("is_library")["event"].to_numpy()] = True
-    library[_enclosing(row_numbers(events["parent"]), placed.filter("is_ours")["event"].to_numpy())] = False
-    user[_enclosing(row_numbers(events["parent"]), placed.filter("runs_steps")["event"].to_numpy())] = False
+    for mask, inner in ((library, "is_ours"), (user, "runs_steps")):
+        if len(rows := placed.filter(inner)["event"].to_numpy()):
+            mask[_enclosing(row_numbers(events["parent"]), rows)] = False
     return user, library
 
 

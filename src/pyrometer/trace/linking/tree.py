@@ -45,7 +45,7 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     Each moment of a track belongs to one event, to the innermost that is open: so the `self_ns` of a track sum exactly to
     the time in which anything runs on it, also where events overlap without nesting.
     """
-    parent = np.full(len(start), -1, np.int64)
+    parent, depth = np.full(len(start), -1, np.int64), np.empty(len(start), np.int64)
     violations = 0
     cut: list[Pieces] = []
     order = np.argsort(track, kind="stable")
@@ -53,7 +53,7 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     bounds = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1)).tolist()
     for low, high in zip(bounds, [*bounds, len(order)][1:], strict=True):
         rows = order[low:high]
-        above, pieces, crossing = _nest_rows(start[rows], end[rows])
+        above, depth[rows], pieces, crossing = _nest_rows(start[rows], end[rows])
         parent[rows] = np.where(above >= 0, rows[above], -1)
         cut.append(pieces._replace(event=rows[pieces.event]))
         violations += crossing
@@ -65,7 +65,7 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     whole = _joined(whole)
     own = np.zeros(len(start), np.int64)
     np.add.at(own, whole.event, whole.end - whole.start)
-    return Tree(parent, depth_of(parent), own, violations, whole)
+    return Tree(parent, depth, own, violations, whole)
 
 
 def _joined(pieces: Pieces) -> Pieces:
@@ -93,16 +93,18 @@ def depth_of(parent: IntArray) -> IntArray:
     return depth
 
 
-def _nest_rows(start: IntArray, end: IntArray) -> tuple[IntArray, Pieces, int]:
-    """`nest` for one track: parents, pieces, violations."""
+def _nest_rows(start: IntArray, end: IntArray) -> tuple[IntArray, IntArray, Pieces, int]:
+    """`nest` for one track: parents, depths, pieces, violations."""
     fast = compiled()
     if fast is None:
         found, listed, violations = _nest_track(start.tolist(), end.tolist())
-        return np.array(found, np.int64), Pieces(*np.array(listed, np.int64).reshape(-1, 3).T), violations
-    parent = np.empty(len(start), np.int64)
-    pieces = np.empty((3, 2 * len(start)), np.int64)
-    number, violations = fast.nest(TOLERANCE_NS, start, end, parent, *pieces)
-    return parent, Pieces(*(column[:number].copy() for column in pieces)), violations
+        parent = np.array(found, np.int64)
+        pieces = Pieces(*np.array(listed, np.int64).reshape(-1, 3).T)
+        return parent, depth_of(parent), pieces, violations
+    parent, depth = np.empty((2, len(start)), np.int64)
+    cut = np.empty((3, 2 * len(start)), np.int64)
+    number, violations = fast.nest(TOLERANCE_NS, start, end, parent, depth, *cut)
+    return parent, depth, Pieces(*(column[:number].copy() for column in cut)), violations
 
 
 def _nest_track(  # noqa: C901 - one loop over all events, and a call per event would cost more than all else

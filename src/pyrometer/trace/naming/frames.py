@@ -13,6 +13,8 @@ RUNS_STEPS = r"(?:^|/)pyrometer/workload/(?:call|inference|training)\.py"
 """Of ours, those that call the user's step: whoever called them only started it, be it a script, a notebook or a command."""
 
 
+KINDS = {"name": pl.String, **dict.fromkeys(("is_user", "is_library", "is_ours", "runs_steps"), pl.Boolean)}
+
 OURS = "Pyrometer"
 """What functions of our own are called where they are told: they run the user's steps, and are none of the program's."""
 
@@ -40,12 +42,15 @@ def frame_parts(names: pl.Series) -> pl.DataFrame:
 
 
 def frame_kinds(names: pl.Series) -> pl.DataFrame:
-    """Each distinct function `name`: whether it `is_user`, `is_library` other than Python and torch, `is_ours`, or `runs_steps`.
+    """Each distinct function `name`, other names left out: whether it `is_user`, `is_library` other than Python and torch, `is_ours`, or `runs_steps`.
 
     >>> frame_kinds(pl.Series(["numpy/linalg.py(3): norm", "enum.py(7): f", "net.py(9): forward"]))["is_user"].to_list()
     [False, False, True]
     """
-    distinct = names.unique(maintain_order=True).drop_nulls().cast(pl.String).alias("name")
+    distinct = names.cast(pl.String).alias("name").unique(maintain_order=True)
+    distinct = distinct.filter(distinct.str.contains("): ", literal=True))
+    if not len(distinct):
+        return pl.DataFrame(schema=KINDS)
     parts = frame_parts(distinct).select("file", "function").rows()
     owners = pl.Series([file and owner_of(file, function) for file, function in parts], dtype=pl.String)
     return pl.DataFrame(

@@ -14,7 +14,7 @@ from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.program.paths import merge_paths
 from pyrometer.trace.program.rollup import codes, gather_into, roll_up
-from pyrometer.trace.rows import IntArray, Mask, positions, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, positions
 from pyrometer.trace.trace import RankTrace, kept
 
 ALL = "(all)"
@@ -54,7 +54,7 @@ def merged(trace: RankTrace) -> Merged:
     """
     events = trace.events
     of_host = (*HOST, Kind.CAPTURED)
-    host, device = (np.flatnonzero(trace.mask(is_kind(*kinds))) for kinds in (of_host, DEVICE_WORK))
+    host, device = (np.flatnonzero(trace.are(*kinds)) for kinds in (of_host, DEVICE_WORK))
     ours, above = _ours(trace)
     rows = np.concatenate([host[~ours[host]], device])
     labels, code = _labels(trace, rows)
@@ -123,7 +123,7 @@ def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str]
     place = np.zeros(int(here.to_numpy().max(initial=0)) + 1, np.int64)
     place[used["track"].to_numpy()] = np.arange(1, len(names) + 1)
     top_of = place[here.to_numpy()]
-    orphans = device[row_numbers(trace.events["parent"])[device] < 0]
+    orphans = device[trace.parent[device] < 0]
     if len(orphans):
         names.append(ORPHANS)
         top_of[orphans] = len(names)

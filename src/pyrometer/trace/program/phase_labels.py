@@ -21,7 +21,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.linking.places import module_calls
 from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.naming.patterns import PHASE, is_data_loading
@@ -134,13 +134,13 @@ def _wanted(builder: _Builder, candidates: Mask) -> bool:
 
 
 def _mark(trace: RankTrace, builder: _Builder) -> None:
-    host = trace.of_kind(Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.CPU_OP)
+    host = is_kind(Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.CPU_OP)
     name = pl.col("name")
     annotation = pl.col("kind") == Kind.USER_ANNOTATION.value
     function = pl.col("kind") == Kind.PYTHON_FUNCTION.value
 
     def rows(chosen: pl.Expr) -> IntArray:
-        return host.filter(chosen.fill_null(value=False))["event"].to_numpy().astype(np.int64)
+        return np.flatnonzero(trace.mask(host & chosen))
 
     backward = np.flatnonzero(trace.places.backward == np.arange(trace.events.height))
     builder.mark(backward, "backward", "autograd")
@@ -149,15 +149,16 @@ def _mark(trace: RankTrace, builder: _Builder) -> None:
     builder.mark(rows(name.str.starts_with("Optimizer.step#")), "optimizer", "optimizer")
     builder.mark(rows(name.str.starts_with("Optimizer.zero_grad#")), "zero_grad", "optimizer")
     builder.mark(rows(annotation & (name == "DistributedDataParallel.forward")), "forward", "annotation")
-    own = host.filter((annotation & name.str.contains(OWN_NAME)).fill_null(value=False))
-    own = own.with_columns(phase=name.str.extract(OWN_NAME).str.to_lowercase())
+    own = trace.named(annotation & name.str.contains(OWN_NAME)).with_columns(
+        phase=name.str.extract(OWN_NAME).str.to_lowercase()
+    )
     for phase, part in own.group_by("phase", maintain_order=True):
         builder.mark(part["event"].to_numpy().astype(np.int64), str(phase[0]), "annotation")
 
 
 def _copying(trace: RankTrace, outermost: IntArray) -> Mask:
     """Which events lie at or below an outermost operator that copies from host to device."""
-    copies = trace.of_kind(Kind.MEMCPY).filter(copy_direction() == "H2D")
+    copies = trace.chosen(trace.of_kind(Kind.MEMCPY), copy_direction() == "H2D")
     copying = np.zeros(len(outermost) + 1, bool)
     copying[outermost[copies["event"].to_numpy()]] = True
     copying[-1] = False

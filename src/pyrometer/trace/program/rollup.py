@@ -9,7 +9,7 @@ import polars as pl
 from pyrometer.trace.kinds import is_op
 from pyrometer.trace.linking.nearest import by_level
 from pyrometer.trace.naming.patterns import is_step_mark
-from pyrometer.trace.rows import IntArray, Mask, distinct, row_numbers
+from pyrometer.trace.rows import IntArray, Mask, distinct
 from pyrometer.trace.trace import RankTrace
 
 
@@ -21,7 +21,7 @@ def above(trace: RankTrace, wanted: Mask) -> IntArray:
 
 def holds(trace: RankTrace, wanted: Mask) -> Mask:
     """Which events have a wanted one strictly below them."""
-    parent = row_numbers(trace.events["parent"])
+    parent = trace.parent
     found = np.zeros(len(parent), np.bool_)
     rows = np.flatnonzero(wanted)
     while len(rows):

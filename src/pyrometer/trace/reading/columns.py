@@ -69,7 +69,7 @@ def _from_utf8(name: str, texts: list[bytes]) -> pl.Series:
 
 def nulls(name: str, count: int, dtype: Any) -> pl.Series:
     """A column without a value."""
-    return pl.Series(name, [None] * count, dtype=dtype)
+    return pl.Series(name, [None], dtype=dtype).new_from_index(0, count)
 
 
 def _triples(name: str, values: Sequence[Any]) -> pl.Series:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from pyrometer.trace.reading.columns import nulls
 from pyrometer.trace.reading.decoding import AnyEvent
 from pyrometer.trace.reading.scanning import (
     ARGS_STOP,
@@ -21,11 +22,11 @@ from pyrometer.trace.reading.scanning import (
     RAW,
     TEXT,
     TRIPLE,
-    TYPES,
-    IntArray,
     Scan,
+    fields_of,
     key_numbers,
 )
+from pyrometer.trace.rows import IntArray
 
 NARROWEST = 2**31
 
@@ -95,20 +96,19 @@ class ScannedEvents(Sequence[AnyEvent]):
         place = np.full(len(self.scan), -1, np.int64)
         place[self.rows] = np.arange(len(self))
         found: dict[str, pl.Series] = {}
-        for spec in msgspec.structs.fields(shape):
-            if spec.name in types:
-                held = self.scan.found[key_numbers()[spec.encode_name]]
-                column = self._column(spec.name, held, place, TYPES[spec.type], types[spec.name])
+        for name, key, kind in fields_of(shape):
+            if name in types:
+                column = self._column(name, self.scan.found[key_numbers()[key]], place, kind, types[name])
                 if column is None:
                     return None
-                found[spec.name] = column
+                found[name] = column
         return found
 
     def _column(self, name: str, held: IntArray, place: IntArray, kind: int, dtype: Any) -> pl.Series | None:
         there = place[held[0]]
         mine = there >= 0
         if not mine.any():
-            return pl.Series(name, [None], dtype=dtype).new_from_index(0, len(self))
+            return nulls(name, len(self), dtype)
         if not mine.all():
             there, held = there[mine], held[:, mine]
         values = held[1]

@@ -14,15 +14,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.native import compiled
 from pyrometer.trace.reading import shapes
 from pyrometer.trace.reading.arguments import SHAPES
 from pyrometer.trace.reading.decoding import DECODE_ERRORS, AnyEvent, decode_list, decoder
+from pyrometer.trace.rows import IntArray, each_once
 
-IntArray = npt.NDArray[np.int64]
 Token = int | float | str | None
 
 BEGIN, STOP, SORT, NAME, TS, DUR, ID, ID_KIND, ARGS_BEGIN, ARGS_STOP, ODD_ARGS = range(11)
@@ -46,13 +45,18 @@ TYPES = MappingProxyType(
 
 
 @cache
+def fields_of(shape: type[msgspec.Struct]) -> tuple[tuple[str, str, int], ...]:
+    """Of each field of a shape its name, its key in the file, and what its value is."""
+    return tuple((spec.name, spec.encode_name, TYPES[spec.type]) for spec in msgspec.structs.fields(shape))
+
+
+@cache
 def keys() -> tuple[tuple[bytes, int], ...]:
     """Keys of arguments that any kind of event knows, with what their values are."""
     found: dict[str, int] = {}
     for shape in SHAPES.values():
-        for spec in msgspec.structs.fields(shape):
-            kind = TYPES[spec.type]
-            assert found.setdefault(spec.encode_name, kind) == kind, spec.encode_name
+        for _, key, kind in fields_of(shape):
+            assert found.setdefault(key, kind) == kind, key
     return tuple((key.encode(), kind) for key, kind in found.items())
 
 
@@ -162,7 +166,7 @@ def _columns(columns: Sequence[bytes], hard: IntArray, text: bytes, fields: IntA
     if not len(held):
         return found
     found = tuple(column.copy() for column in found)
-    for key in np.unique(held[:, 1]).tolist():
+    for key in each_once(held[:, 1]).tolist():
         rows, _, at, length = held[held[:, 1] == key].T
         stop = (at + length).tolist()
         values = np.array([float(text[low:high]) for low, high in zip(at.tolist(), stop, strict=True)])

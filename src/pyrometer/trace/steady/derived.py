@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.linking.link import Links, reordered, with_steps
 from pyrometer.trace.rows import IntArray, Mask, distinct, nullable, positions, row_numbers
 from pyrometer.trace.sorts import Sorts
@@ -78,7 +78,7 @@ def _numbered(steps: pl.DataFrame) -> pl.DataFrame:
 def _clipped(trace: RankTrace, low: int, high: int) -> tuple[Mapping[str, pl.DataFrame], Links, Sorts]:
     """The tables with device work that lies within a span: work that waits for nothing in it must not begin before it."""
     start, end = (trace.tables["events"][name].to_numpy() for name in ("start_ns", "end_ns"))
-    outside = trace.mask(is_kind(*DEVICE_WORK)) & ((start < low) | (end > high))
+    outside = trace.are(*DEVICE_WORK) & ((start < low) | (end > high))
     if not outside.any():
         return trace.tables, trace.links, trace.sorts
     start, end = (np.where(outside, np.clip(times, low, high), times) for times in (start, end))
@@ -102,23 +102,26 @@ def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
     """
     events, steps = trace.events, trace.steps
     host_end = int(steps["end_ns"][first - 1])
-    is_work = trace.mask(is_kind(*DEVICE_WORK))
+    is_work = trace.are(*DEVICE_WORK)
     step, start, end = (row_numbers(events[name]) for name in ("step", "start_ns", "end_ns"))
     belongs = np.where(step >= 0, step >= first, start >= host_end)
     earlier = events.filter(pl.Series(is_work & ~belongs))
-    ends = earlier.filter(pl.col("step").is_not_null())["end_ns"].max()
-    low = max(host_end, ends if isinstance(ends, int) else host_end)
+    last = earlier.filter(pl.col("step").is_not_null())["end_ns"].max()
+    low = max(host_end, last if isinstance(last, int) else host_end)
     keep = np.where(is_work, belongs, (start >= host_end) | (end > host_end))
-    captured = trace.mask(is_kind(Kind.CAPTURED))
+    captured = trace.are(Kind.CAPTURED)
     keep = np.where(captured, _above(trace.links.above, is_work & keep), keep)
+    high = trace.span[1]
+    begins = np.where(is_work, np.clip(start, low, high), np.maximum(start, host_end))
+    ends = np.where(is_work, np.clip(end, low, high), end)
     rows = np.flatnonzero(keep)
+    rows = rows[np.argsort(begins[rows], kind="stable")]
     tables = _only(trace.tables, rows)
-    begins = np.where(is_work, start, np.maximum(start, host_end))[rows]
-    tables["events"] = _with_bounds(tables["events"], begins, end[rows])
+    tables["events"] = _with_bounds(tables["events"], begins[rows], ends[rows])
     kept = RankTrace(
         trace.info, tables, known_steps=_numbered(steps[first:]), known_sorts=trace.sorts.of_rows(rows)
     )
-    return between(kept, low, trace.span[1]), earlier
+    return between(kept, low, high), earlier
 
 
 def _above(above: IntArray, wanted: Mask) -> Mask:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.kinds import CALLS, Kind, is_kind
 from pyrometer.trace.rows import Mask
 from pyrometer.trace.steady.first_operators import first_operators
 from pyrometer.trace.steady.left_out import LeftOut, Reason
@@ -104,13 +104,13 @@ def _entry(rows: pl.DataFrame, span_ns: int) -> LeftOut:
 
 def _calls(trace: RankTrace) -> pl.DataFrame:
     """Calls that do not wait, each with the usual duration of its name and how much of it no device works."""
-    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER).filter(~pl.col("name").str.contains(WAITING))
+    calls = trace.chosen(trace.of_kind(*CALLS), ~pl.col("name").str.contains(WAITING))
     busy = covered(trace.activity.device, calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
     middle = pl.col("dur_ns").sort().get((pl.len() - 1) // 2)  # of two the shorter
     usual = calls.group_by("name").agg(usual_ns=pl.when(pl.len() > 1).then(middle))
     return calls.join(usual, on="name", how="left", maintain_order="left").with_columns(
         alone_ns=pl.col("dur_ns") - pl.Series(busy),
-        launches=pl.col("name").str.contains(LAUNCHING),
+        launches=pl.Series(trace.mask(pl.col("name").str.contains(LAUNCHING))[calls["event"].to_numpy()]),
     )
 
 
@@ -146,9 +146,7 @@ def _set_up(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _compilation(trace: RankTrace) -> pl.DataFrame:
     """What Dynamo marks as its own: tracing, generating and compiling code."""
-    marks = trace.events.filter(
-        is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & pl.col("name").str.contains(COMPILING)
-    )
+    marks = trace.named(is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & pl.col("name").str.contains(COMPILING))
     outermost = marks.filter(
         (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift().over("track")).fill_null(value=True)
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.kinds import CALLS, HOST
 from pyrometer.trace.steady.left_out import LeftOut
 from pyrometer.trace.timing.intervals import length
 from pyrometer.trace.timing.queues import launched
@@ -82,15 +82,12 @@ def in_flight_at_end(trace: RankTrace) -> LeftOut | None:
 
 def _launches(trace: RankTrace, since: int) -> pl.DataFrame:
     """Launching calls after a moment, of names that launched something before; those that a graph captures leave no work."""
-    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER)
-    if calls["name"].str.contains("(?i)BeginCapture").any():
+    calls = trace.of_kind(*CALLS)
+    if trace.chosen(calls, pl.col("name").str.contains("(?i)BeginCapture")).height:
         return calls.clear()
-    names = trace.events["name"].gather(trace.device_work["parent"].drop_nulls().cast(pl.UInt32)).unique()
-    return calls.filter(
-        (pl.col("start_ns") > since)
-        & pl.col("name").is_in(names.implode())
-        & pl.col("name").str.contains("(?i)launch")
-    )
+    names = trace.events["name"].gather(trace.device_work["parent"].drop_nulls().cast(pl.UInt32).unique())
+    later = trace.chosen(calls.filter(pl.col("start_ns") > since), pl.col("name").str.contains("(?i)launch"))
+    return later.filter(pl.col("name").is_in(names.unique().implode())) if later.height else later
 
 
 def started_before(trace: RankTrace) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ import polars as pl
 from pyrometer.trace.analysis.timeline import timeline
 from pyrometer.trace.kinds import CALLS, DEVICE_WORK, HOST, Kind, is_kind
 from pyrometer.trace.naming.patterns import is_communication, is_module
-from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
+from pyrometer.trace.rows import IntArray, mask_of, positions
 from pyrometer.trace.timing.placing import place_slices
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.passing import num_above, passing_frames
@@ -68,7 +68,7 @@ class Slices:
         work = mask_of(trace.events, is_kind(*DEVICE_WORK, Kind.SYNC))
         call = np.append(mask_of(trace.events, is_kind(*CALLS)), values=False)
         event = self.at_first("event")
-        parent = row_numbers(trace.events["parent"])[event]
+        parent = trace.parent[event]
         source = np.where(work[event] & call[parent], place[parent], -1)
         drawn = np.flatnonzero(source >= 0)
         return drawn, source[drawn]
@@ -119,7 +119,7 @@ def _without_passing(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
         return events
     rows = events["event"].to_numpy()
     on_host = mask_of(trace.events, is_kind(*HOST))
-    up = np.where(on_host, num_above(row_numbers(trace.events["parent"]), passing), 0)
+    up = np.where(on_host, num_above(trace.parent, passing), 0)
     lane = events["lane"].to_numpy() - up[rows]
     shown = (
         events.with_columns(lane=pl.Series(lane, dtype=pl.Int64))

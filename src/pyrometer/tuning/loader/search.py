@@ -56,7 +56,7 @@ def next_candidate(turns: Sequence[Turn], space: Space) -> LoaderSettings | None
     """What to measure next; `None` when the search is over."""
     if not turns:
         return space.before
-    for propose in (_second_point, _knee, _neighbour, _in_process, _queue, _kept_workers, _pinned):
+    for propose in (_second_point, _knee, _neighbour, _in_process, _queue, _kept_workers, _pinned, _allowed):
         settings = propose(turns, space)
         if settings is not None and not _is_tried(settings, turns) and space.refused(settings) is None:
             return settings
@@ -85,6 +85,11 @@ def pick(turns: Sequence[Turn], space: Space) -> Turn:
     fastest_s = min(turn.batch_s for turn in legal)
     near = [turn for turn in legal if turn.batch_s <= fastest_s * (1 + space.margin)]
     return min(near, key=lambda turn: (*size(turn.settings), turn.batch_s))
+
+
+def has_legal(turns: Sequence[Turn], space: Space) -> bool:
+    """Whether anything that was measured may be chosen."""
+    return any(space.refused(turn.settings) is None for turn in turns)
 
 
 def contenders(turns: Sequence[Turn], space: Space, most: int = 3) -> list[Turn]:
@@ -157,6 +162,11 @@ def _start_per_batch_s(turn: Turn) -> Seconds:
 def _pinned(turns: Sequence[Turn], space: Space) -> LoaderSettings | None:
     now = pick(turns, space).settings
     return msgspec.structs.replace(now, pin_memory=True) if space.can_pin and not now.pin_memory else None
+
+
+def _allowed(turns: Sequence[Turn], space: Space) -> LoaderSettings | None:
+    """No workers, which may always be, where all that was measured may not."""
+    return None if has_legal(turns, space) else space.before.with_workers(0)
 
 
 def _model_near(num_workers: int, turns: Sequence[Turn]) -> LoaderModel | None:

@@ -22,7 +22,16 @@ from pyrometer.tuning.loader.consumers import Consumer
 from pyrometer.tuning.loader.limits import Limits, predicted_bytes, repeats_itself
 from pyrometer.tuning.loader.record import LoaderGain, LoaderTuning, TriedSettings
 from pyrometer.tuning.loader.running import TurnRunner
-from pyrometer.tuning.loader.search import Space, contenders, knee, next_candidate, pick, predicted_s, size
+from pyrometer.tuning.loader.search import (
+    Space,
+    contenders,
+    has_legal,
+    knee,
+    next_candidate,
+    pick,
+    predicted_s,
+    size,
+)
 from pyrometer.tuning.loader.turn import Turn
 from pyrometer.tuning.loader.verifying import FIRST_LOOK, not_slower, prove
 from pyrometer.tuning.loader.wording import code_to_use, sentence_of
@@ -99,7 +108,7 @@ class Tuner:
             self._try(candidate)
             if len(self.turns) == 1:
                 self._look_at_sharding()
-            if self._is_late():
+            if self._is_late() and has_legal(self.turns, self.space):
                 self._cut_short = True
                 return
             candidate = next_candidate(self.turns, self.space)

@@ -113,11 +113,11 @@ class RankLaboratory(Laboratory):
             losses = super().check(again).cases[0]
         self._random = losses.mismatch is not None or (losses.max_rel or 0.0) > REPEATABLE
 
-    def check(self, side: OpenConfiguration) -> Numerics:
+    def check(self, side: OpenConfiguration, *, timeout_s: Seconds | None = None) -> Numerics:
         """Hold the losses and gradients of a configuration against those of the script as it is."""
+        numerics = super().check(side, timeout_s=timeout_s)
         if not self._random:
-            return super().check(side)
-        numerics = super().check(side)
+            return numerics
         return replace(
             numerics, cases=[replace(case, skipped=RANDOM) for case in numerics.cases], refused=None
         )

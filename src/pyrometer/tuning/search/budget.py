@@ -10,7 +10,12 @@ from pyrometer.quantity import Seconds
 
 PAIR_S: Seconds = 20.0
 SHORTEST_PAIR_S: Seconds = 3.0
-WARMING_S: Seconds = 4.0
+BOTH_OPENED = 1.3
+"""Of the time that one process takes to start, for two at once."""
+
+REOPENED = 0.3
+"""Of a configuration's price, to open it again: what it compiled or exported is found ready."""
+
 FEWEST_PAIRS = 3
 """Of fresh processes: the interval from two is three times as wide, and decides only what is obvious."""
 
@@ -30,6 +35,36 @@ PLANNING_SHARE, SHORTEST_PLANNING_S = 0.15, 10.0
 BASELINE_SHARE, LONGEST_BASELINE_S = 0.05, 6.0
 TRIAL_SHARE = 0.25
 """Of the time that is left for trials: one comparison takes no more."""
+
+
+@dataclass
+class Costs:
+    """What a pair of the confirmation takes here, from what this search has seen so far.
+
+    Attributes:
+        compared_s: to compare two processes.
+        opening_s: to start a process and load the workload in it, at present.
+        price_s: to apply the best configuration, and for its first call.
+        check_s: to hold its results against the reference.
+        correction: what pairs took, over what had been expected of them.
+    """
+
+    compared_s: Seconds
+    opening_s: Seconds = 0.0
+    price_s: Seconds = 0.0
+    check_s: Seconds = 0.0
+    correction: float = 1.0
+
+    @property
+    def pair_s(self) -> Seconds:
+        """Expected of the next pair of processes."""
+        both_s = BOTH_OPENED * self.opening_s + REOPENED * self.price_s
+        return self.correction * (both_s + self.compared_s)
+
+    def correct(self, took_s: Seconds, num_pairs: int) -> None:
+        """Learn from a confirmation that is over."""
+        each_s = (took_s - self.check_s) / num_pairs
+        self.correction *= max(each_s, SHORTEST_PAIR_S / 2) / self.pair_s
 
 
 @dataclass
@@ -88,24 +123,21 @@ class Budget:
         """For the measurement of the baseline."""
         return min(self.total_s * BASELINE_SHARE, LONGEST_BASELINE_S)
 
-    @property
-    def fewest_pairs(self) -> int:
-        """Of fresh processes that the confirmation takes in any case."""
-        return FEWEST_PAIRS if self.total_s >= HASTY_S else FEWEST_PAIRS - 1
-
-    def reserve(self, num_pairs: int, opening_s: Seconds, step_s: Seconds, then_s: Seconds = 0.0) -> None:
+    def reserve(self, num_pairs: int, costs: Costs, then_s: Seconds = 0.0) -> None:
         """Set time aside for the confirmation, which is shorter where the budget is.
 
         Args:
-            num_pairs: of fresh processes.
-            opening_s: what opening one pair takes.
-            step_s: of the baseline.
+            num_pairs: of fresh processes; zero as long as there is nothing to confirm.
+            costs: of one pair, as they are at present.
             then_s: for what follows the confirmation.
         """
-        each_s = opening_s + shortest_pair_s(step_s)
-        least_s = self.fewest_pairs * each_s if num_pairs else min(2 * each_s, self.total_s * MOST_IN_ADVANCE)
-        wanted_s = num_pairs * (opening_s + min(PAIR_S, WARMING_S + shortest_pair_s(step_s)))
-        self.reserved_s = then_s + max(least_s, min(wanted_s, self.total_s * MOST_RESERVED))
+        if num_pairs:
+            fewest = FEWEST_PAIRS if self.total_s >= HASTY_S else FEWEST_PAIRS - 1
+            wanted_s = min(num_pairs * costs.pair_s, self.total_s * MOST_RESERVED)
+            pairs_s = max(fewest * costs.pair_s, wanted_s) + costs.check_s
+        else:
+            pairs_s = min(2 * costs.pair_s, self.total_s * MOST_IN_ADVANCE)
+        self.reserved_s = then_s + pairs_s
 
 
 def shortest_pair_s(step_s: Seconds) -> Seconds:

@@ -25,13 +25,19 @@ from pyrometer.bench.comparison.verdict import Outcome, Verdict
 from pyrometer.errors import NotApplicableError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, label_of
-from pyrometer.tuning.search.budget import FEWEST_PAIRS, SHORTEST_PAIR_S, shortest_pair_s
+from pyrometer.tuning.search.budget import SHORTEST_PAIR_S, shortest_pair_s
 from pyrometer.tuning.trials.gate import Numerics
 from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
 
 CONFIDENCE = 0.95
 LEAST_SPREAD = 0.01
 """Of ln ratios between processes, where so few pairs happen to agree better: where code and data lie in memory makes that much."""
+
+MORE = 2
+"""Times as many pairs at most, while it is undecided and there is time: the next ratio is bounded, so that a look early claims little."""
+
+LEAST_PAIRS = 2
+"""Without a second one there is no interval."""
 
 FRESH_SEED = 7919
 
@@ -46,32 +52,38 @@ class Confirmation:
     peak_bytes: Bytes | None = None
     note: str | None = None
 
+    @property
+    def is_faster(self) -> bool:
+        """Whether it was proved to be."""
+        return bool(self.configuration) and self.verdict is not None and self.verdict.outcome == "faster"
+
 
 @dataclass
 class Pairs:
     """How many pairs of processes, and how long each is compared.
 
     Attributes:
-        most: pairs.
+        most: pairs, that decide as a rule.
         pair_s: of comparison, each.
-        end_s: when all of it should be over, by `now`; pairs become shorter, then fewer, to meet it.
+        end_s: when all of it should be over, by `now`; pairs become shorter, then fewer, two at least, to meet it.
         now: a clock.
-        fewest: pairs, also where they end late; two that decide are enough then.
     """
 
     most: int
     pair_s: Seconds
     end_s: Seconds = math.inf
     now: Callable[[], Seconds] = time.monotonic
-    fewest: int = FEWEST_PAIRS
 
     def fits(self, verdicts: Sequence[Verdict], opening_s: Seconds, step_s: Seconds) -> bool:
         """Whether another pair is begun after these."""
-        number = len(verdicts)
-        if self.now() + opening_s + shortest_pair_s(step_s) <= self.end_s:
+        number, now = len(verdicts), self.now()
+        if number < LEAST_PAIRS:
             return number < self.most
-        settled = number >= 2 and _of_pairs(verdicts).outcome != "undecided"
-        return number < min(self.fewest, self.most) and not settled
+        undecided = _of_pairs(verdicts).outcome == "undecided"
+        if now + opening_s + shortest_pair_s(step_s) <= self.end_s:
+            return number < (MORE * self.most if undecided and self.end_s < math.inf else self.most)
+        # One more may end late, where without it nothing would be known.
+        return number == LEAST_PAIRS and now <= self.end_s and undecided
 
     def compared_s(self, number: int, opening_s: Seconds, step_s: Seconds) -> Seconds:
         """How long a pair that has just been opened is compared, so that those after it have as long."""

@@ -9,34 +9,28 @@ from msgspec.structs import replace
 from pyrometer.quantity import format_ratio
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import without_lever
+from pyrometer.tuning.search.weighing import WORTH_DECIDING
 
 if TYPE_CHECKING:
     from pyrometer.tuning.search.search import Search
 
-WORTH_DECIDING = 0.97
-"""Ratio above which a lever is dropped at the first look, undecided: the time goes to those that promise more."""
 
-
-def look_again(search: Search) -> None:
-    """With time left and nothing to confirm, compare what is undecided for longer, the most promising first."""
-    promising = [
+def look_again(search: Search) -> bool:
+    """With time left, compare what is undecided and may be worth it for longer, the most promising first; whether one was kept."""
+    before = search.best
+    undecided = [
         each
         for each in search.outcomes
-        if each.outcome == "undecided" and each.ratio is not None and each.ratio < WORTH_DECIDING
+        if each.outcome == "undecided" and (each.ci_low or 0.0) < WORTH_DECIDING
     ]
-    for each in sorted(promising, key=lambda each: each.ratio or 1.0):
-        if search.best or not search.has_time:
-            return
+    for each in sorted(undecided, key=lambda each: each.ratio or 1.0):
+        if not search.weighing.has_time:
+            break
         search.progress(search.budget.share, f"{each.label} once more")
-        choice = LeverChoice(lever=each.name, parameters=each.parameters)
-        outcome = search.tried(choice, tuple(each.configuration), longer=True)
-        if outcome.outcome == "untried":
-            return
-        search.journal.add(outcome)
-        search.outcomes[search.outcomes.index(each)] = outcome
-        if outcome.outcome == "kept":
-            search.best = tuple(each.configuration)
-            search.reserve()
+        outcome = search.look_at(each)
+        if outcome is not None:
+            search.outcomes[search.outcomes.index(each)] = outcome
+    return search.best != before
 
 
 def leave_out_needless(search: Search) -> None:
@@ -46,20 +40,19 @@ def leave_out_needless(search: Search) -> None:
         added = search.journal.recall(rest, search.best)
         if choice not in search.best or (added is not None and added.outcome == "kept"):
             continue  # the last one was kept against just that
-        if not search.has_time:
+        if not search.weighing.has_time:
             return
         search.progress(0.99, f"is {choice.label} still needed?")
         _leave_out(search, choice, rest)
 
 
 def _leave_out(search: Search, choice: LeverChoice, rest: Configuration) -> None:
-    best_peak = None if search.settings.memory_bytes is None else search.best_peak_bytes
-    recalled = search.journal.recall(search.best, rest)
-    outcome = recalled or search.tried(choice, rest)
-    if recalled is None:
-        search.journal.add(outcome)
+    best_peak = search.weighing.best_peak_bytes(search.best)
+    outcome = search.judged(choice, rest, longer=True)
     # Without it as fast: the shorter recipe is the better one, unless it is what keeps memory down.
-    if outcome.outcome in {"kept", "no gain"} and not search.is_further(outcome.peak_bytes, best_peak):
+    if outcome.outcome in {"kept", "no gain"} and not search.weighing.is_further(
+        outcome.peak_bytes, best_peak
+    ):
         said = f"was kept at first; with {label_of(rest)} it brings nothing more"
         if outcome.ratio is not None and outcome.ci_low is not None and outcome.ci_high is not None:
             said += f" (without it {format_ratio(outcome.ratio, outcome.ci_low, outcome.ci_high)})"
@@ -69,4 +62,4 @@ def _leave_out(search: Search, choice: LeverChoice, rest: Configuration) -> None
             else each
             for each in search.outcomes
         ]
-        search.best = rest
+        search.hold(rest)

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from pyrometer.cluster import LOCAL, connected
 from pyrometer.errors import InputError
-from pyrometer.evidence.options import silent
 from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import require_comparable
 from pyrometer.hardware.record import Environment
@@ -26,9 +25,10 @@ from pyrometer.quantity import Seconds, counted
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome
 from pyrometer.tuning.search.budget import Budget
-from pyrometer.tuning.search.journal import Journal
+from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.search.weighing import Weighing, blank_outcome
 from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.tuning.trials.protocol import Source
@@ -89,15 +89,14 @@ class Bench:
         )
         baseline = laboratory.open(())
         laboratory.keep_reference(baseline)
-        journal = Journal(folder / "journal.jsonl", "bench", resume=False)
-        budget = Budget(settings.budget_s)
-        self._search = Search(laboratory, settings, journal, {}, order.step_s, silent, budget)
-        self._search.begin_with(baseline)
+        self._weighing = Weighing(laboratory, settings, Budget(settings.budget_s), order.step_s)
+        self._weighing.begin_with(baseline)
 
     def attempt(self, attempt: Attempt, left_s: Seconds) -> LeverOutcome:
         """Try a lever, as the search does; it ends within the time that is left."""
-        self._search.best, self._search.budget = attempt.best, Budget(left_s)
-        return self._search.tried(attempt.choice, attempt.configuration)
+        self._weighing.budget = Budget(left_s)
+        self._weighing.reserve(attempt.best)
+        return self._weighing.weigh(blank_outcome(*attempt, Prediction()))
 
 
 class Crew:

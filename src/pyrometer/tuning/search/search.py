@@ -1,59 +1,36 @@
 """The search: one lever at a time against the best so far, then the winners against each other, then the whole again from fresh.
 
-Every decision is written down before the next begins. The best configuration is held open between trials, so that what it
-compiled is compiled once; each candidate has a process of its own.
+Every decision is written down before the next begins.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
-from pyrometer.errors import NotApplicableError, PyrometerError
-from pyrometer.quantity import Bytes, Seconds, format_bytes, format_ratio, format_seconds
+from pyrometer.quantity import Seconds, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import with_lever, without_lever
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
-from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
-from pyrometer.tuning.search.budget import TRIAL_SHARE, Budget
+from pyrometer.tuning.outcome import LeverOutcome, StageReport
+from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.combining import expected_over, gains_of
-from pyrometer.tuning.search.finishing import WORTH_DECIDING, leave_out_needless, look_again
+from pyrometer.tuning.search.finishing import leave_out_needless, look_again
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order
-from pyrometer.tuning.search.remaining import PEAKS_S
-from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.search.weighing import (
+    HEAVY_MINUTES,
+    OPEN_SHARE,
+    TYPICAL_S,
+    Weighing,
+    blank_outcome,
+)
 from pyrometer.tuning.trials.gate import Numerics
-from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
-
-LONGEST_TRIAL_S: Seconds = 30.0
-SHORTEST_TRIAL_S: Seconds = 4.0
-LATEST_OPEN_S: Seconds = 300.0
-OPEN_SHARE = 0.6
-"""Of the time that is left for trials, to apply one lever: those after it are to be tried, too."""
-
-TYPICAL_S: Seconds = 20.0
-"""Of each minute that applying a lever may take at worst."""
-
-QUIET_OPENING_S: Seconds = 6.0
-"""To start a process with a small model where nobody else uses the machine; longer starts mean longer compilations, too."""
-
-REOPENED = 0.3
-"""Of a configuration's price, to open it again: what it compiled or exported is found ready."""
-
-SLOW_START = 1.5
-"""Times what starting a process takes, which a configuration is given to be opened at least."""
-
-NEXT_START = 1.25
-"""Times the same, below which no further trial is begun."""
-
-BOTH_OPENED = 1.3
-"""Of the time that one process takes to start, for two at once."""
+from pyrometer.tuning.trials.laboratory import opened
 
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
@@ -61,28 +38,14 @@ HOPELESS = 1.5
 VARIED = 1.25
 """An executor so many times slower than the best is not made up for by other parameters of its own."""
 
-THEN_SHARE = 0.15
-"""Of the budget at most, to find out what the hardware leaves where a goal was missed."""
-
-LEAST_SAVING = 0.02
-"""Of the peak of memory, as a share: single runs of one program differ by about that."""
-
-_RESULTS: dict[Outcome, LeverResult] = {
-    "faster": "kept",
-    "slower": "slower",
-    "same": "no gain",
-    "undecided": "undecided",
-}
+AT_LEAST = 0.5
+"""Of what applying a lever is expected to take, for it to be begun where nothing else is left to be tried."""
 
 
 def _stage_of(name: str) -> Stage:
     """In which a lever is tried: its own, or the later one of a lever that it needs."""
     lever = find_lever(name)
     return max((lever.stage, *(find_lever(needed).stage for needed in lever.needs)), key=STAGES.index)
-
-
-def _saving(before: Bytes | None, after: Bytes | None) -> str:
-    return f"kept for memory: {format_bytes(after or 0)} in place of {format_bytes(before or 0)}"
 
 
 @dataclass
@@ -92,60 +55,65 @@ class Search:
     Attributes:
         best: the best configuration so far.
         outcomes: of everything that was tried, in order.
-        num_steps: that decide most comparisons.
-        opening_s: what starting a process takes at present, and the baseline in it took at least.
+        waiting: what was not tried yet, the most promising first.
         ahead: may try what waits elsewhere, and write the outcomes into the journal.
     """
 
-    laboratory: Laboratory
-    settings: TuneSettings
+    weighing: Weighing
     journal: Journal
     predicted: dict[str, Prediction]
-    step_s: Seconds
     progress: Callable[[float, str], None]
-    budget: Budget
-    num_steps: int = Laboratory.num_steps
-    opening_s: Seconds = 0.0
     best: Configuration = ()
     outcomes: list[LeverOutcome] = field(default_factory=list)
+    waiting: list[LeverChoice] = field(default_factory=list)
     stages: list[StageReport] = field(default_factory=list)
     interrupted: bool = False
     ahead: Callable[[Search, Sequence[LeverChoice]], None] | None = None
-    _open: OpenConfiguration | None = None
     _executors: dict[str, LeverOutcome] = field(default_factory=dict)
-    _first_opening_s: Seconds = 0.0
+    _looked_at: set[str] = field(default_factory=set)
 
-    def begin_with(self, baseline: OpenConfiguration) -> None:
-        """Take over an open baseline."""
-        self._open = baseline
-        self.opening_s = self._first_opening_s = baseline.elapsed_s
-        self.reserve()
-
-    def close(self) -> None:
-        """End the worker that holds the best configuration."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+    @property
+    def budget(self) -> Budget:
+        """The time for all of it."""
+        return self.weighing.budget
 
     # ---- the loop ----------------------------------------------------------------------------------------------
 
     def run(self, choices: dict[str, list[LeverChoice]]) -> None:
         """Try everything; Ctrl-C ends it and keeps what was decided."""
         try:
-            if self.settings.stages:
-                for stage in self.settings.stages:
+            if self.weighing.settings.stages:
+                for stage in self.weighing.settings.stages:
                     self._run_stage(stage, choices)
             else:
-                self._try_all(choices)
-                look_again(self)
-                leave_out_needless(self)
+                self._line_up(choices)
+                self._try_all()
+                self._finish()
         except KeyboardInterrupt:
             self.interrupted = True
 
+    def go_on(self) -> bool:
+        """Use the time that the confirmation gave back; returns whether another configuration is the best now."""
+        before = self.best
+        self.weighing.reserve(self.best)
+        try:
+            if not self.interrupted and not self.weighing.settings.stages:
+                self._try_all()
+                self._finish()
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return bool(self.best) and self.best != before
+
+    def _finish(self) -> None:
+        leave_out_needless(self)
+        if look_again(self):
+            leave_out_needless(self)
+        self._try_all(AT_LEAST)
+
     def _run_stage(self, stage: Stage, choices: dict[str, list[LeverChoice]]) -> None:
         begin, before = self.budget.now(), self.best
-        chosen = {name: listed for name, listed in choices.items() if _stage_of(name) == stage}
-        self._try_all(chosen)
+        self._line_up({name: listed for name, listed in choices.items() if _stage_of(name) == stage})
+        self._try_all(AT_LEAST)
         kept = [choice.lever for choice in self.best if choice not in before]
         numerics = self._validated() if kept else None
         # What each kept lever brought over the one before it, together; the confirmation measures the whole.
@@ -159,74 +127,77 @@ class Search:
                 elapsed_s=self.budget.now() - begin,
             )
         )
+        self.tell_untried()
 
     def _validated(self) -> Numerics:
         """The numerics of the best configuration in a fresh process: the one that is open has trained on while it was timed."""
-        with opened(self.laboratory, self.best) as side:
-            return self.laboratory.check(side)
+        laboratory = self.weighing.laboratory
+        with opened(laboratory, self.best) as side:
+            return laboratory.check(side)
 
-    def _try_all(self, choices: dict[str, list[LeverChoice]]) -> None:
-        hurried = self._expected_s(choices) > self.budget.trials_left_s
-        waiting, decided = in_order(choices, self.predicted, hurried=hurried), set[str]()
-        while waiting:
-            if self.ahead is not None:
-                self.ahead(self, waiting)
-            fitting = next((each for each in waiting if self._fits(each)), None)
-            # With something to confirm, time is better spent on that than on what would be cut short.
-            if not self.has_time or (fitting is None and self.best):
-                for left in waiting:
-                    if left.lever not in decided:
-                        self.outcomes.append(self._untried(left))
-                return
-            # What would be cut short waits for the end: it must not take the time of those that fit.
-            choice = fitting or waiting[0]
-            waiting.remove(choice)
-            self.progress(self.budget.share, f"{choice.label}; best so far {label_of(self.best)}")
-            outcome = self.attempt(choice)
-            if outcome is not None:
-                self.outcomes.append(outcome)
-                decided.add(choice.lever)
-
-    def _expected_s(self, choices: dict[str, list[LeverChoice]]) -> Seconds:
-        """About how long trying everything takes."""
+    def _line_up(self, choices: dict[str, list[LeverChoice]]) -> None:
         applying_s = sum(
             find_lever(name).minutes * TYPICAL_S * len(listed) for name, listed in choices.items()
         )
-        return applying_s + sum(map(len, choices.values())) * (self.opening_s + self._trial_s)
+        each_s = self.weighing.costs.opening_s + self.weighing.trial_s
+        hurried = applying_s + sum(map(len, choices.values())) * each_s > self.budget.trials_left_s
+        self.waiting += in_order(choices, self.predicted, hurried=hurried)
 
-    @property
-    def has_time(self) -> bool:
-        """Whether another trial may begin."""
-        return self.budget.trials_left_s > NEXT_START * self.opening_s + SHORTEST_TRIAL_S
+    def _try_all(self, enough: float = 1.0) -> None:
+        """Try what waits, as long as there is time for it.
 
-    def _fits(self, choice: LeverChoice) -> bool:
-        """Whether applying a lever is expected to end in time, on a machine as busy as this one was when the baseline started."""
-        busy = max(1.0, self.opening_s / QUIET_OPENING_S)
-        return find_lever(choice.lever).minutes * TYPICAL_S * busy < self._open_limit_s
+        What would be cut short waits for the end: it must not take the time of those that fit.
 
-    def reserve(self) -> None:
-        """Set aside what confirming the best configuration takes."""
-        price_s = 0.0 if self._open is None else self._open.price_s
-        pair_s = BOTH_OPENED * self.opening_s + REOPENED * price_s
-        # As long as there is nothing to confirm, the least will do: what is found late is confirmed more briefly.
-        num_pairs = self.settings.num_confirmations if self.best else 0
-        self.budget.reserve(num_pairs, pair_s, self.step_s, self.then_s)
+        Args:
+            enough: share of what applying a lever is expected to take, which there has to be time for.
+        """
+        while self.weighing.has_time:
+            if self.ahead is not None:
+                self.ahead(self, self.waiting)
+            choice = next((each for each in self.waiting if self._fits(each, enough)), None)
+            if choice is None and self.waiting and not self.best:
+                choice = self.waiting[0]  # nothing has to be confirmed, which that would take the time of
+            if choice is None:
+                return
+            self.progress(self.budget.share, f"{choice.label}; best so far {label_of(self.best)}")
+            outcome = self.attempt(choice)
+            self.waiting.remove(choice)
+            if outcome is not None:
+                self.outcomes.append(outcome)
 
-    @property
-    def then_s(self) -> Seconds:
-        """After the confirmation, to find out what the hardware leaves where a goal for latency is missed."""
-        if self.settings.latency_s is None:
-            return 0.0
-        return min(PEAKS_S + SLOW_START * self.opening_s, self.budget.total_s * THEN_SHARE)
+    def _fits(self, choice: LeverChoice, enough: float) -> bool:
+        """Whether there is time to apply a lever."""
+        return enough * self._applying_s(choice) < self.weighing.open_limit_s(self._open_share)
 
-    def _untried(self, choice: LeverChoice) -> LeverOutcome:
-        total, kept = format_seconds(self.budget.total_s), format_seconds(self.budget.reserved_s)
-        reason = f"of the budget of {total} too little was left; {kept} are kept for the confirmation"
-        if self.opening_s > QUIET_OPENING_S:
-            reason += f"; starting a process takes {format_seconds(self.opening_s)} here"
-        told = any(each.outcome == "untried" and each.reason == reason for each in self.outcomes)
+    def _applying_s(self, choice: LeverChoice) -> Seconds:
         configuration = self.configuration_of(choice)
-        return replace(self.blank(choice, configuration), reason="" if told else reason)
+        stays = any(
+            each in configuration and find_lever(each.lever).minutes >= HEAVY_MINUTES for each in self.best
+        )
+        return self.weighing.applying_s(choice.lever, self.best if stays else ())
+
+    @property
+    def _open_share(self) -> float:
+        return OPEN_SHARE if len(self.waiting) > 1 else 1.0
+
+    def tell_untried(self) -> None:
+        """Add the levers of which nothing was tried to the outcomes, with the reason."""
+        known = {each.name for each in self.outcomes}
+        for left in self.waiting:
+            if left.lever not in known:
+                known.add(left.lever)
+                blank = self.blank(left, self.configuration_of(left))
+                self.outcomes.append(replace(blank, reason=self._why_untried(left)))
+        self.waiting.clear()
+
+    def _why_untried(self, choice: LeverChoice) -> str:
+        if self.interrupted:
+            return "the search was interrupted"
+        total, left_s = format_seconds(self.budget.total_s), max(self.budget.trials_left_s, 0.0)
+        reason = f"of the budget of {total} {format_seconds(left_s)} were left for trials; "
+        if self.weighing.has_time:
+            return reason + f"applying it takes about {format_seconds(self._applying_s(choice))}"
+        return reason + f"starting a process takes {format_seconds(self.weighing.costs.opening_s)}"
 
     # ---- one lever ---------------------------------------------------------------------------------------------
 
@@ -238,23 +209,53 @@ class Search:
         settled = self.settled(choice, configuration)
         if settled is not None:
             return settled
-        outcome = self._judged(choice, configuration)
+        outcome = self.judged(choice, configuration)
         under = self._under(choice)
-        if outcome.outcome in {"slower", "no gain", "undecided"} and under is not None and self.has_time:
-            together = self._judged(choice, under)
+        if (
+            outcome.outcome in {"slower", "no gain", "undecided"}
+            and under is not None
+            and self.weighing.has_time
+        ):
+            together = self.judged(choice, under)
             if together.ratio is not None and together.ratio < (outcome.ratio or math.inf):
-                outcome, configuration = together, under
-        self._remember(choice, outcome)
-        if outcome.outcome == "kept":
-            self.best = configuration
-            self.reserve()
+                outcome = together
+        self._take(outcome)
         return outcome
+
+    def look_at(self, undecided: LeverOutcome) -> LeverOutcome | None:
+        """Compare what is undecided for longer, once; `None` where there is nothing to be compared any more."""
+        choice = LeverChoice(lever=undecided.name, parameters=undecided.parameters)
+        anew = tuple(undecided.against) != self.best
+        configuration = self.configuration_of(choice) if anew else tuple(undecided.configuration)
+        is_settled = configuration == self.best or self.settled(choice, configuration) is not None
+        if choice.label in self._looked_at or is_settled:
+            return None
+        self._looked_at.add(choice.label)
+        outcome = self.judged(choice, configuration, longer=True)
+        if outcome.outcome == "untried":
+            return None
+        self._take(outcome)
+        return outcome
+
+    def _take(self, outcome: LeverOutcome) -> None:
+        """Keep the fastest way to use each executor that computed the right numbers, also where it was not kept."""
+        is_kept = outcome.outcome == "kept"
+        is_executor = "executor" in find_lever(outcome.name).excludes and outcome.ratio is not None
+        if is_executor and (is_kept or outcome.name not in self._executors):
+            self._executors[outcome.name] = outcome
+        if is_kept:
+            self.hold(tuple(outcome.configuration))
+
+    def hold(self, configuration: Configuration) -> None:
+        """Go on from another configuration as the best."""
+        self.best = configuration
+        self.weighing.reserve(configuration)
 
     def settled(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome | None:
         """What is known without a trial."""
         lever = find_lever(choice.lever)
         if (
-            lever.place == "structure"
+            lever.place in {"structure", "layout"}
             and lever.executors is not None
             and self._running not in lever.executors
         ):
@@ -270,15 +271,18 @@ class Search:
             reason = (
                 f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
             )
-            return replace(self.blank(choice, configuration), reason=reason)
+            return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
         return None
 
-    def _judged(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
-        """What was decided before, or what is decided now and written down."""
+    def judged(
+        self, choice: LeverChoice, configuration: Configuration, *, longer: bool = False
+    ) -> LeverOutcome:
+        """What was decided before, or what is decided now and written down; with `longer` also where it was undecided before."""
         recalled = self.journal.recall(self.best, configuration)
-        if recalled is not None:
+        if recalled is not None and not (longer and recalled.outcome == "undecided"):
             return recalled
-        outcome = self.tried(choice, configuration)
+        blank = self.blank(choice, configuration)
+        outcome = self.weighing.weigh(blank, longer=longer, share=self._open_share)
         if outcome.outcome != "untried":
             self.journal.add(outcome)
         return outcome
@@ -320,151 +324,9 @@ class Search:
         known = self._executors[executor]
         return with_lever(base, LeverChoice(lever=known.name, parameters=known.parameters))
 
-    def _remember(self, choice: LeverChoice, outcome: LeverOutcome) -> None:
-        """Keep the fastest way to use each executor that computed the right numbers, also where it was not kept."""
-        if "executor" not in find_lever(choice.lever).excludes or outcome.ratio is None:
-            return
-        if outcome.outcome == "kept" or choice.lever not in self._executors:
-            self._executors[choice.lever] = outcome
-
-    def tried(
-        self, choice: LeverChoice, configuration: Configuration, *, longer: bool = False
-    ) -> LeverOutcome:
-        """Open a configuration, weigh it, and hold it open in place of the best where it is better.
-
-        With `longer` the comparison may take all of the time that is left for trials.
-        """
-        now, limit_s = self.budget.now, self._open_limit_s
-        begin, blank = now(), self.blank(choice, configuration)
-        try:
-            candidate = self.laboratory.open(configuration, timeout_s=limit_s)
-        except NotApplicableError as error:
-            return replace(blank, outcome="not applicable", reason=str(error), elapsed_s=now() - begin)
-        except PyrometerError as error:
-            took_s = now() - begin
-            if limit_s < LATEST_OPEN_S and took_s >= limit_s:
-                reason = f"applying it takes longer than {format_seconds(limit_s)}, which is too much of what was left"
-                return replace(blank, reason=f"{reason} of the budget", elapsed_s=took_s)
-            return replace(blank, outcome="failed", reason=str(error), elapsed_s=took_s)
-        # Processes start more slowly while others use the machine, and what is set aside has to follow.
-        self.opening_s = max(self._first_opening_s, candidate.elapsed_s - candidate.price_s)
-        self.reserve()
-        with contextlib.ExitStack() as stack:
-            stack.callback(candidate.close)
-            try:
-                weighed = self._weighed(blank, candidate, longer=longer)
-            except PyrometerError as error:
-                weighed = replace(blank, outcome="failed", reason=str(error))
-            if weighed.outcome == "kept":
-                stack.pop_all()
-                self.close()
-                self._open = candidate
-        return replace(weighed, elapsed_s=now() - begin)
-
-    @property
-    def _open_limit_s(self) -> Seconds:
-        left_s = (self.budget.trials_left_s - SHORTEST_TRIAL_S) * OPEN_SHARE
-        return max(min(LATEST_OPEN_S, left_s), SLOW_START * self.opening_s)
-
-    def _weighed(self, blank: LeverOutcome, candidate: OpenConfiguration, *, longer: bool) -> LeverOutcome:
-        """Is it applied, does it compute the same, is it within memory, and is it faster?"""
-        opened = candidate.opened
-        priced = replace(
-            blank,
-            price_s=candidate.price_s,
-            artefact_bytes=opened.artefact_bytes,
-            fixed_shapes=opened.fixed_shapes,
-        )
-        if opened.not_applied is not None:
-            return replace(priced, outcome="not applied", reason=opened.not_applied)
-        numerics = self.laboratory.check(candidate)
-        checked = replace(
-            priced,
-            max_abs_error=numerics.max_abs,
-            max_rel_error=numerics.max_rel,
-            cosine=numerics.cosine,
-            metric=numerics.metric,
-        )
-        if numerics.refused is not None:
-            return replace(checked, outcome="wrong numbers", reason=numerics.refused)
-        trial_s = (
-            min(max(self.budget.trials_left_s, self._trial_s), LONGEST_TRIAL_S) if longer else self._trial_s
-        )
-        verdict = self.laboratory.compare(
-            self._best_side(), candidate, trial_s, seed=self.settings.seed, gives_up=WORTH_DECIDING
-        )
-        timed = replace(
-            checked,
-            ratio=verdict.ratio,
-            ci_low=verdict.ci_low,
-            ci_high=verdict.ci_high,
-            confidence=verdict.confidence,
-            num_blocks=verdict.num_blocks,
-            peak_bytes=self.laboratory.peak_bytes(candidate),
-        )
-        return self._decided(timed, verdict)
-
-    def _decided(self, timed: LeverOutcome, verdict: Verdict) -> LeverOutcome:
-        peak, limit = timed.peak_bytes, self.settings.memory_bytes
-        best_peak = self.best_peak_bytes if limit is not None else None
-        if verdict.outcome != "faster":
-            if timed.stage == "memory" and self._is_nearer(peak, best_peak) and self._is_in_time(verdict):
-                return replace(
-                    timed, outcome="kept", reason=f"{sentence(verdict)}; {_saving(best_peak, peak)}"
-                )
-            return replace(timed, outcome=_RESULTS[verdict.outcome], reason=sentence(verdict))
-        if limit is not None and self.is_further(peak, best_peak):
-            needs = f"faster, but it takes {format_bytes(peak or 0)} where {format_bytes(limit)} is the goal"
-            return replace(timed, outcome="no gain", reason=needs)
-        return replace(timed, outcome="kept")
-
-    @property
-    def best_peak_bytes(self) -> Bytes:
-        """The peak of memory of the best configuration."""
-        return self.laboratory.peak_bytes(self._best_side())
-
-    def _is_nearer(self, peak: Bytes | None, than: Bytes | None) -> bool:
-        """Whether a peak comes nearer to a goal that is not met yet."""
-        limit = self.settings.memory_bytes or math.inf
-        return peak is not None and than is not None and than > limit and peak < than * (1 - LEAST_SAVING)
-
-    def is_further(self, peak: Bytes | None, than: Bytes | None) -> bool:
-        """Whether a peak exceeds the goal, and what there was before."""
-        limit = self.settings.memory_bytes or math.inf
-        return peak is not None and than is not None and peak > max(limit, than * (1 + LEAST_SAVING))
-
-    def _is_in_time(self, verdict: Verdict) -> bool:
-        """Whether steps stay within the goal for latency."""
-        goal, reached = self.settings.latency_s, verdict.candidate_s
-        return goal is None or (reached is not None and reached <= goal)
-
-    @property
-    def _trial_s(self) -> Seconds:
-        wanted_s = max(SHORTEST_TRIAL_S, self.num_steps * self.step_s)
-        allowed_s = max(SHORTEST_TRIAL_S, self.budget.trials_left_s * TRIAL_SHARE)
-        return min(wanted_s, allowed_s, LONGEST_TRIAL_S)
-
-    def _best_side(self) -> OpenConfiguration:
-        if self._open is None or self._open.configuration != self.best:
-            self.close()
-            self._open = self.laboratory.open(self.best)
-        return self._open
-
     def blank(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
         """The outcome of a lever before anything is known of it."""
-        lever, predicted = find_lever(choice.lever), self.expected(choice, configuration)
-        return LeverOutcome(
-            name=choice.lever,
-            parameters=choice.parameters,
-            outcome="untried",
-            stage=lever.stage,
-            fix_class=lever.fix_class,
-            against=list(self.best),
-            configuration=list(configuration),
-            predicted_low=predicted.low,
-            predicted_high=predicted.high,
-            rules=list(predicted.rules),
-        )
+        return blank_outcome(choice, self.best, configuration, self.expected(choice, configuration))
 
     def expected(self, choice: LeverChoice, configuration: Configuration) -> Prediction:
         """What is predicted of a lever, over the best so far: some of its gain was brought by others, or goes with what it replaces."""

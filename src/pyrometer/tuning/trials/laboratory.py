@@ -166,11 +166,10 @@ class Laboratory:
         self.step_s = max(self.step_s, timed.measurement.median_s or 0.0)
         return timed.measurement
 
-    def check(self, side: OpenConfiguration) -> Numerics:
+    def check(self, side: OpenConfiguration, *, timeout_s: Seconds | None = None) -> Numerics:
         """Hold what a configuration computes against the baseline."""
-        checked = side.worker.ask(
-            protocol.Check(place=str(self._reference)), protocol.Checked, timeout_s=self.open_s
-        )
+        request = protocol.Check(place=str(self._reference))
+        checked = side.worker.ask(request, protocol.Checked, timeout_s=timeout_s or self.open_s)
         fix_class = coarsest([find_lever(choice.lever).fix_class for choice in side.configuration])
         metrics = None
         if self._reference_metric is not None:

@@ -10,6 +10,7 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.recipe.signature import Signature
+from pyrometer.tuning.trials.composition import Composition
 from pyrometer.tuning.trials.gate import CaseError
 from pyrometer.workload.target import TargetSpec
 
@@ -120,7 +121,7 @@ class Surveyed(Record, frozen=True, kw_only=True):
     signature: Signature
     parameter_bytes: Bytes
     device: Annotated[str, doc("kind of machine: cpu, cpu with bfloat16, cuda")] = ""
-    family: Annotated[str, doc("what most of the arithmetic is: convolutions or products; empty: other")] = ""
+    made_of: Annotated[Composition, doc("a step of an inference; empty for a training")] = Composition()
     notes: Annotated[list[str], doc("what else is to be told beside the figures")] = []
 
 

@@ -28,6 +28,7 @@ from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol, results
 from pyrometer.tuning.trials.cases import refreshed_source
+from pyrometer.tuning.trials.composition import Composition, composition_of
 from pyrometer.tuning.trials.sending import received
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference, InferenceSession
@@ -37,6 +38,7 @@ from pyrometer.workload.program.describe import multiplies_bfloat16
 from pyrometer.workload.state import inference_mode
 from pyrometer.workload.target import parse_target
 from pyrometer.workload.training import Training
+from pyrometer.workload.variant import is_compiled
 from pyrometer.workload.workload import Session, Workload
 
 _SEED = 0
@@ -171,21 +173,23 @@ class OpenConfiguration:
             signature=signature_of(self._subject.model, inputs),
             parameter_bytes=self._subject.parameter_bytes,
             device=_device_kind(self._subject.device),
-            family=_family(self._subject),
+            made_of=self._made_of(),
+        )
+
+    def _made_of(self) -> Composition:
+        """Only on a CPU something is known of; and of code that is compiled, operators cannot be counted."""
+        is_seen = self._subject.device.type == "cpu" and not any(
+            map(is_compiled, self._subject.model.modules())
+        )
+        return (
+            composition_of(self._session)
+            if is_seen and isinstance(self._session, InferenceSession)
+            else Composition()
         )
 
 
 def _device_kind(device: torch.device) -> str:
     return "cpu with bfloat16" if device.type == "cpu" and multiplies_bfloat16() else device.type
-
-
-def _family(subject: Subject) -> str:
-    """What most of the arithmetic of an inference is."""
-    if subject.is_training:
-        return ""
-    if subject.has(nn.Conv2d, nn.Conv3d):
-        return "convolutions"
-    return "products" if subject.has(nn.Linear, nn.MultiheadAttention) else ""
 
 
 class _Blind(nn.Module):

@@ -18,7 +18,7 @@ from pyrometer.workload.script.events import Events, Integers, read_events
 from pyrometer.workload.script.notes import notes_on
 from pyrometer.workload.script.observed import FollowRequest, ObservedScript, TracedSteps, TraceRequest
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
-from pyrometer.workload.script.steps import UNKNOWN, Steps, find_steps
+from pyrometer.workload.script.steps import UNKNOWN, Steps, evaluation_ns, find_steps
 
 
 def observe(
@@ -107,9 +107,11 @@ def describe(argv: list[str], ended: Ended, events: Events, steps: Steps, cost_n
         step_ns=steps.duration_ns.tolist(),
         regular=steps.regular.tolist(),
         phase_ns={name: spent.tolist() for name, spent in steps.phase_ns.items()},
+        collected_ns=steps.collected_ns.tolist(),
         device_step_ns=_device_times(steps),
         first_step_s=float(steps.duration_ns[0]) * 1e-9 if len(steps) else None,
         outside_steps_s=ended.wall_s - float(steps.duration_ns.sum()) * 1e-9,
+        evaluation_s=evaluation_ns(events, steps) * 1e-9,
         compile_s=None if compile_ns is None else compile_ns * 1e-9,
         memory_steps=memory_steps,
         memory_bytes=memory_bytes,

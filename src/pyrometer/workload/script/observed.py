@@ -67,6 +67,7 @@ class ObservedScript(Record, frozen=True, kw_only=True):
     phase_ns: Annotated[
         dict[str, list[int]], doc("data, forward, backward, optimizer, rest; they add up to step_ns exactly")
     ] = {}
+    collected_ns: Annotated[list[int], doc("time in which Python collected garbage")] = []
     device_step_ns: Annotated[
         list[int | None], doc("device time by CUDA events; empty without CUDA, null where it is not known")
     ] = []
@@ -74,6 +75,9 @@ class ObservedScript(Record, frozen=True, kw_only=True):
     outside_steps_s: Annotated[
         Seconds, doc("wall_s less all steps: imports, set-up, validation, checkpoints")
     ]
+    evaluation_s: Annotated[
+        Seconds, doc("evaluations between the first step and the last; with outside_steps_s as a rule")
+    ] = 0.0
     compile_s: Annotated[
         Seconds | None,
         doc("time spent in torch.compile's compilers; null when not known, 0 when it was never used"),

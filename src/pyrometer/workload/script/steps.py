@@ -42,6 +42,7 @@ class Steps:
         regular: false for steps with a loader restart or an evaluation in them, and for a last one that was cut off, `[n]`.
         resident_bytes: highest resident memory sampled during each; `UNKNOWN` where none was, `[n]`.
         allocated_bytes: the same of torch's CUDA allocator.
+        collected_ns: time in which Python collected garbage, `[n]`.
         device_ns: device time from the end of the step before to the end of this one, or `UNKNOWN`, `[n]`.
     """
 
@@ -52,6 +53,7 @@ class Steps:
     regular: Mask
     resident_bytes: Integers
     allocated_bytes: Integers
+    collected_ns: Integers
     device_ns: Integers
 
     def __len__(self) -> int:
@@ -96,8 +98,27 @@ def _describe(events: Events, line: PhaseLine, source: Source, spans: _Spans) ->
         regular=spans.regular,
         resident_bytes=_gather(events.of(kinds.RESIDENT_BYTES), start, end, np.maximum),
         allocated_bytes=_gather(events.of(kinds.ALLOCATED_BYTES), start, end, np.maximum),
+        collected_ns=np.maximum(_gather(events.of(kinds.COLLECTED), start, end, np.add), 0),
         device_ns=np.where(spans.regular, device, UNKNOWN),
     )
+
+
+def evaluation_ns(events: Events, steps: Steps) -> int:
+    """Time that evaluations took between the first step and the last, where only some steps have one before them.
+
+    From the end of a step to that of the next, beyond a regular step; the median of them, for those that an observer slowed.
+    """
+    if not steps.regular.any():
+        return 0
+    ends = steps.start_ns + steps.duration_ns
+    forwards = events.of(kinds.FORWARD_BEGIN)
+    evaluations = forwards.where(forwards.flags & kinds.EVALUATION != 0).time_ns
+    counts = np.diff(np.searchsorted(evaluations, ends))
+    with_one = counts > (np.median(counts) if len(counts) else 0)
+    if not with_one.any():
+        return 0
+    more = np.diff(ends)[with_one] - np.median(steps.duration_ns[steps.regular])
+    return max(0, round(float(np.median(more)) * int(with_one.sum())))
 
 
 def _gather(samples: Events, start: Integers, end: Integers, combine: np.ufunc) -> Integers:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 
-import torch
-
 from pyrometer.advice import Advice, titled
 from pyrometer.compiler.advice.choice import name_and_value
 from pyrometer.compiler.advice.expressions import truth
@@ -83,13 +81,7 @@ def break_in_block(site: Site) -> list[Advice]:
 def _while_loop(site: Site, statement: ast.While) -> list[Advice]:
     condition, flow = truth(site, statement.test), Flow(site)
     pairs = [name_and_value(flow, each) for each in statement.body]
-    if (
-        site.torch is None
-        or not hasattr(torch, "while_loop")
-        or condition is None
-        or statement.orelse
-        or None in pairs
-    ):
+    if site.torch is None or condition is None or statement.orelse or None in pairs:
         return []
     names = list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))
     carried = [name for name in names if flow.is_bound(name, statement.lineno)]

@@ -131,11 +131,39 @@ def _with_methods(module: Module, owner: ast.ClassDef, function: ast.FunctionDef
                 waiting.append(pool[name])
 
 
-def _made(module: Module, dataset: ast.expr | None) -> ast.expr | None:
-    if isinstance(dataset, ast.Name):
+PARTS = ("torch.utils.data.random_split", "torch.utils.data.Subset")
+"""What gives parts of a dataset, which are taken from it."""
+
+
+def _made(module: Module, dataset: ast.expr | None, depth: int = 4) -> ast.expr | None:
+    """What makes a dataset: through names, parts of it, and parameters, where all calls give what is made in one way."""
+    if depth and isinstance(dataset, ast.Name):
         values = module.assignments(dataset.id, dataset)
-        return values[0] if len(values) == 1 else None
+        if values:
+            return _made(module, values[0], depth - 1) if len(values) == 1 else None
+        given = [_made(module, value, depth - 1) for value in _given(module, dataset)]
+        makers = {ast.dump(made.func) if isinstance(made, ast.Call) else "" for made in given}
+        return given[0] if len(makers) == 1 else None
+    if depth and isinstance(dataset, ast.Call) and dataset.args and module.name_of(dataset.func) in PARTS:
+        return _made(module, dataset.args[0], depth - 1)
     return dataset
+
+
+def _given(module: Module, parameter: ast.Name) -> list[ast.expr]:
+    """What calls in this file give for a parameter of the function around a name."""
+    function = module.function_of(parameter)
+    if not isinstance(function, ast.FunctionDef):
+        return []
+    names = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
+    given = []
+    for call in module.nodes(ast.Call):
+        if isinstance(call.func, ast.Name) and call.func.id == function.name and parameter.id in names:
+            place = names.index(parameter.id)
+            value = module.keyword(call, parameter.id) or (
+                call.args[place] if place < len(call.args) else None
+            )
+            given += [] if value is None else [value]
+    return given
 
 
 def _is_dataset(module: Module, owner: ast.ClassDef) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -64,10 +65,9 @@ class LoaderCall(NamedTuple):
     def name(self) -> str | None:
         """The variable that holds it."""
         statement = self.module.parent(self.call)
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target = statement.targets[0]
-            return target.id if isinstance(target, ast.Name) else None
-        return None
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
+        return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
 
     @property
     def has_workers(self) -> bool | None:
@@ -88,17 +88,70 @@ def loader_calls(module: Module) -> tuple[LoaderCall, ...]:
     return tuple(LoaderCall(module, call) for call in module.calls(*NAMES) if not module.region(call).test)
 
 
+def stepping_loader(modules: Iterable[Module]) -> LoaderCall | None:
+    """The loader that the steps draw from; None where the text does not single one out.
+
+    Of several it is the one with a backward pass in the loop over it, else the one that is not drawn from without gradients,
+    else the one that shuffles.
+    """
+    calls = [call for module in modules for call in loader_calls(module)]
+    for steps in (_has_backward, _records_gradients, _shuffles):
+        calls = [call for call in calls if steps(call)] or calls
+    return calls[0] if len(calls) == 1 else None
+
+
+def _has_backward(call: LoaderCall) -> bool:
+    inside = {part for loop in loops_over(call) for part in ast.walk(loop)}
+    return any(backward in inside for backward in call.module.method_calls("backward"))
+
+
+def _records_gradients(call: LoaderCall) -> bool:
+    regions = [call.module.region(loop) for loop in loops_over(call)]
+    return any(not (region.no_grad or region.inference_mode) for region in regions)
+
+
+def _shuffles(call: LoaderCall) -> bool:
+    return call.value("shuffle") is True
+
+
 def loops_over(call: LoaderCall) -> list[ast.For]:
-    """The loops over a loader in the scope of its name, also through `enumerate`, `tqdm` and the like."""
+    """The loops over a loader, through `enumerate`, `tqdm` and the like: where its name is known, and in functions that it is given to."""
     if call.name is None:
         return []
-    module = call.module
-    used = set(module.uses(call.name, call.call))
+    uses = call.module.uses(call.name, call.call)
+    return [loop for use in uses for loop in _loops_of(call.module, use)]
+
+
+def _loops_of(module: Module, use: ast.Name) -> list[ast.For]:
+    """The loops over what a name holds, from one place that reads it."""
+    given = _parameter(module, use)
+    loops = module.nodes(ast.For)
+    if given is None:
+        return [loop for loop in loops if use in set(ast.walk(loop.iter))]
+    function, name = given
     return [
         loop
-        for loop in module.nodes(ast.For)
-        if any(part in used for part in ast.walk(loop.iter) if isinstance(part, ast.Name))
+        for loop in loops
+        if module.function_of(loop) is function
+        and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(loop.iter))
     ]
+
+
+def _parameter(module: Module, use: ast.Name) -> tuple[ast.FunctionDef, str] | None:
+    """The function of this file that a name is an argument of, and what it is called there."""
+    keyword = module.parent(use)
+    call = module.parent(keyword) if isinstance(keyword, ast.keyword) else keyword
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    for function in module.nodes(ast.FunctionDef):
+        if function.name != call.func.id:
+            continue
+        if isinstance(keyword, ast.keyword):
+            return None if keyword.arg is None else (function, keyword.arg)
+        names = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
+        place = next((i for i, arg in enumerate(call.args[: len(names)]) if arg is use), None)
+        return None if place is None else (function, names[place])
+    return None
 
 
 def is_epoch_loop(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
@@ -115,37 +168,12 @@ def repeated_in_epochs(call: LoaderCall) -> ast.For | None:
         return None
     here = module.loops_around(call.call)
     for use in module.uses(call.name, call.call):
-        iterated = any(use in set(ast.walk(loop.iter)) for loop in loops_over(call)) or _goes_to_loop(
-            module, use
-        )
-        if not iterated:
+        if not _loops_of(module, use):
             continue
         for loop in module.loops_around(module.statement_of(use)):
             if isinstance(loop, ast.For) and loop not in here and is_epoch_loop(loop):
                 return loop
     return None
-
-
-def _goes_to_loop(module: Module, use: ast.Name) -> bool:
-    """Whether a name is an argument of a function of this file that loops over it."""
-    call = module.parent(use)
-    if isinstance(call, ast.keyword):
-        call = module.parent(call)
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return False
-    for function in module.nodes(ast.FunctionDef):
-        if function.name != call.func.id:
-            continue
-        arguments = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
-        given = {keyword.arg for keyword in call.keywords if keyword.value is use} | {
-            arguments[i] for i, arg in enumerate(call.args[: len(arguments)]) if arg is use
-        }
-        loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
-        if any(
-            isinstance(part, ast.Name) and part.id in given for loop in loops for part in ast.walk(loop.iter)
-        ):
-            return True
-    return False
 
 
 def moves_to_cuda(module: Module, loop: ast.For) -> ast.Call | None:

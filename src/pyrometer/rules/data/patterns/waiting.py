@@ -9,7 +9,7 @@ from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.evidence.data_share import DataShare, measured_share, watched_share
 from pyrometer.place import Place
 from pyrometer.quantity import counted
-from pyrometer.rules.data.patterns.loaders import loader_calls
+from pyrometer.rules.data.patterns.loaders import stepping_loader
 from pyrometer.rules.finding import Finding, Value
 from pyrometer.rules.from_advice import advice_finding, given_advice
 from pyrometer.rules.rule import Case, Rule
@@ -113,23 +113,20 @@ def _of(share: DataShare, report: LoaderReport) -> str:
 
 
 def loader_place(case: Case) -> Place:
-    """Where the loader is made, if the sources show just one."""
-    found = [(module.path, call.call.lineno) for module in case.modules for call in loader_calls(module)]
-    if len(found) != 1:
-        return Place()
-    return Place(file=found[0][0], line=found[0][1])
+    """Where the loader of the steps is made, if the sources show it."""
+    found = stepping_loader(case.modules)
+    return Place() if found is None else Place(file=found.module.path, line=found.call.lineno)
 
 
 def loader_rewrite(case: Case, keywords: str | None) -> Rewrite | str | None:
-    """The call that makes the loader with these keyword arguments, if the sources show just one; else the arguments alone."""
-    calls = [call for module in case.modules for call in loader_calls(module)]
-    if keywords is None or len(calls) != 1 or len(calls[0].call.args) > 1:
+    """The call that makes the loader of the steps with these keyword arguments, if the sources show it; else the arguments alone."""
+    found = stepping_loader(case.modules)
+    if keywords is None or found is None or len(found.call.args) > 1:
         return keywords
-    module, call = calls[0].module, calls[0].call
     wanted = dict(_KEYWORD.findall(keywords))
-    if wanted.get("num_workers") == "0" and any(keyword.arg in OF_WORKERS for keyword in call.keywords):
+    if wanted.get("num_workers") == "0" and any(keyword.arg in OF_WORKERS for keyword in found.call.keywords):
         return keywords
-    return rewritten(module, with_keywords(module, call, wanted)) or keywords
+    return rewritten(found.module, with_keywords(found.module, found.call, wanted)) or keywords
 
 
 def facts(report: LoaderReport, case: Case) -> dict[str, Value]:

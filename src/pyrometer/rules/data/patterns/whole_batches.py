@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from pyrometer.rules.data.patterns.datasets import creation_of, dataset_class
-from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls
+from pyrometer.rules.data.patterns.datasets import dataset_class
+from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, stepping_loader
 from pyrometer.rules.rule import Case
 from pyrometer.source.edit import replace
 from pyrometer.source.rewriting import Rewrite, rewritten, spelled
@@ -23,11 +23,10 @@ ADVICE = (
 
 
 def loader_of_single_samples(case: Case) -> LoaderCall | None:
-    """The program's only loader, where it takes samples one by one from a TensorDataset, without workers."""
-    calls = [call for module in case.modules for call in loader_calls(module)]
-    if len(calls) != 1 or not calls[0].is_complete:
+    """The loader of the steps, where it takes samples one by one from a TensorDataset, without workers."""
+    call = stepping_loader(case.modules)
+    if call is None or not call.is_complete:
         return None
-    (call,) = calls
     if dataset_class(call.module, call.argument("dataset")) != INDEXED_BY_LISTS:
         return None
     plain = all(
@@ -70,9 +69,8 @@ def _flag(call: LoaderCall, name: str) -> bool | None:
 
 def _numbered(call: LoaderCall) -> str | None:
     """A name of something as long as the dataset: the dataset itself, or its first tensor."""
-    dataset, made = call.argument("dataset"), creation_of(call.module, call.argument("dataset"))
-    first = made.args[0] if made is not None and made.args else None
-    for named in (dataset, first):
-        if isinstance(named, ast.Name):
-            return named.id
-    return None
+    dataset = call.argument("dataset")
+    first = dataset.args[0] if isinstance(dataset, ast.Call) and dataset.args else None
+    made_here = call.module.name_of(dataset.func) if isinstance(dataset, ast.Call) else None
+    named = first if made_here == INDEXED_BY_LISTS else dataset
+    return named.id if isinstance(named, ast.Name) else None

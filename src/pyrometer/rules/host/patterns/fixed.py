@@ -110,11 +110,15 @@ class Fixed:
         return all(self.holds(value, names, depth) for value in values)
 
     def _is_global(self, node: ast.Name) -> bool:
-        """A module, a function, or what the top level assigns and nothing changes."""
+        """A module, a function, or what the top level assigns once, in no loop, and nothing changes."""
         if self.module.name_of(node) is not None or self.module.classes.definition(node) is not None:
             return True
         lookup = self.module.scopes.lookup(node.id, node)
-        return lookup is not None and isinstance(lookup[0], ast.Module) and len(lookup[1]) == 1
+        if lookup is None or not isinstance(lookup[0], ast.Module) or len(lookup[1]) != 1:
+            return False
+        learns = self.trained and self.module.value_of(node).kind in {Kind.MODULE, Kind.OPTIMIZER}
+        repeated = learns or self.module.loops_around(lookup[1][0])
+        return not repeated and not any(map(self._changes, self.module.uses(node.id, node)))
 
     def _attribute(self, node: ast.Attribute, names: frozenset[str], depth: int) -> bool:
         owner = self.module.classes.is_self(node.value)
@@ -139,15 +143,19 @@ class Fixed:
         for node in self.module.nodes(ast.Attribute):
             if node.attr != attribute:
                 continue
-            above = self.module.parent(node)
-            if isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Store | ast.Del):
-                return True
-            if isinstance(above, ast.Attribute) and (above.attr.endswith("_") or above.attr in CHANGING):
+            if self._changes(node):
                 return True
             function = self.module.function_of(node)
             if isinstance(node.ctx, ast.Store) and (function is None or function.name != "__init__"):
                 return True
         return False
+
+    def _changes(self, node: ast.expr) -> bool:
+        """Whether a place that reads something changes what is in it."""
+        above = self.module.parent(node)
+        if isinstance(above, ast.Subscript):
+            return isinstance(above.ctx, ast.Store | ast.Del)
+        return isinstance(above, ast.Attribute) and (above.attr.endswith("_") or above.attr in CHANGING)
 
     def _call(self, call: ast.Call, names: frozenset[str], depth: int) -> bool:
         called, subject = last_name(call.func) or "", _subject(call)

@@ -25,6 +25,7 @@ class ChannelsLast(Lever):
     place = "layout"
     kinds = frozenset({"inference", "training"})
     prior = 0.8
+    executors = frozenset({"eager", "compile", "compile_regional", "aot_inductor", "cuda_graphs"})
     pasted = (
         "model = model.to(memory_format=torch.channels_last)",
         "# and the inputs: x = x.to(memory_format=torch.channels_last)",

@@ -21,6 +21,7 @@ class DropDropout(Lever):
     stage = "basic"
     place = "structure"
     prior = 0.98
+    executors = frozenset({"eager"})
     pasted = (
         "for parent in list(model.modules()):",
         "    for name, child in list(parent.named_children()):",

@@ -28,6 +28,7 @@ class FoldBatchnorm(Lever):
     stage = "basic"
     place = "structure"
     prior = 0.9
+    executors = frozenset({"eager", "compile", "compile_regional", "aot_inductor", "cuda_graphs"})
 
     def refuses(self, subject: Subject) -> str | None:
         """A batch norm has to read what a convolution or a linear layer alone wrote."""

@@ -84,7 +84,9 @@ class HostSampler:
     def open(self) -> None:
         """Take the timer, or start the thread that stands in for it."""
         self._open = True
-        gc.callbacks.append(self._on_collection)
+        gc.callbacks.insert(
+            0, self._on_collection
+        )  # the first is where a tick within a collection is handled
         if self.by_timer:
             self._guard()
             _signal(signal.SIGALRM, self._on_signal)

@@ -46,6 +46,7 @@ HOST_WATCHED = (
     52  # the step that ends here was watched instruction by instruction, or what was seen was worked on in it
 )
 MOVED = 53  # from here on another thread is observed, as it calls the modules
+COLLECTED = 54  # Python has collected garbage; value: for how long, in ns
 
 # Flags, with the kinds that they go with.
 EVALUATION = 1  # FORWARD_BEGIN: in evaluation mode, or without gradients

@@ -151,6 +151,17 @@ def _takes(kind: Any, name: str) -> bool:
 
 
 @contextlib.contextmanager
+def unknown_block_freed(torch: Any) -> Iterator[None]:
+    """Free a block of memory from before the profiler records, once it does.
+
+    Of the first such block, and of every thousandth, the profiler says on stderr that it does not know it: let that be while it is `quiet`.
+    """
+    block = torch.UntypedStorage(1)
+    yield
+    del block
+
+
+@contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep the profiler's own lines off stderr; whatever else is written there in the meantime follows afterwards."""
     try:

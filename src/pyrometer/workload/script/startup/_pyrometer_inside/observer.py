@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from _thread import get_ident
 from time import perf_counter_ns
 
@@ -55,6 +56,7 @@ class Observer:
     """
 
     __slots__ = (
+        "_collecting_ns",
         "_device",
         "_follower",
         "_is_compiling",
@@ -84,6 +86,7 @@ class Observer:
         self._memory = MemorySampler(log, torch)
         self._device = device_time(log, torch)
         self._follower = follower
+        self._collecting_ns = 0
 
     def begin(self, kind: int, subject: Any) -> bool:
         """The outermost call of a phase begins; false on another thread, where `end` must not follow.
@@ -167,16 +170,32 @@ class Observer:
             if self._follower is not None:
                 self._follower.end(kinds.OPTIMIZER_END, id(optimizer), optimizer)
 
+    def collected(self, phase: str, _info: dict[str, int]) -> None:
+        """Python begins to collect garbage, or has ended."""
+        if phase == "start":
+            self._collecting_ns = perf_counter_ns()
+        else:
+            self._log.add(kinds.word(kinds.COLLECTED, perf_counter_ns() - self._collecting_ns))
+
+    def watch_garbage(self, on: bool) -> None:
+        """Be told of Python's collections, or no longer."""
+        if on:
+            gc.callbacks.append(self.collected)
+        elif self.collected in gc.callbacks:
+            gc.callbacks.remove(self.collected)
+
     def detach(self) -> None:
         """See nothing from now on, at the least cost: in a forked child."""
         self._thread = -1
         self._may_move = False
         self.inside = True
+        self.watch_garbage(False)
         if self._follower is not None:
             self._follower.detach()
 
     def resolve(self) -> None:
         """Finish what follows, and log the device times that are known by now."""
+        self.watch_garbage(False)
         if self._follower is not None:
             self._follower.finish()
         if self._device is not None:

@@ -41,6 +41,7 @@ def install(torch: Any, observer: Observer) -> tuple[Switch, list[str]]:
     def switch_all(on: bool) -> None:
         for switch in filter(None, switches.values()):
             switch(on)
+        observer.watch_garbage(on)
 
     switch_all(True)
     return switch_all, [name for name, switch in switches.items() if switch is None]

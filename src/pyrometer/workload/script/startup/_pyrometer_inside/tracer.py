@@ -9,7 +9,14 @@ import contextlib
 import warnings
 
 from . import kinds
-from .kineto import PHASE, new_profiler, profiler_running, quiet, steps_schedule
+from .kineto import (
+    PHASE,
+    new_profiler,
+    profiler_running,
+    quiet,
+    steps_schedule,
+    unknown_block_freed,
+)
 from .log import EventLog
 from .step_ends import ANOTHER, BETTER, STEP, StepEnds
 
@@ -146,7 +153,8 @@ class Tracer:
                 schedule=steps_schedule(self._torch, warmup, steps),
                 on_ready=self._write,
             )
-            self._profiler.start()
+            with unknown_block_freed(self._torch):
+                self._profiler.start()
         self._guard = ProfilerGuard(self._torch, self._give_way)
         self._state = "running"
         self._recording = warmup == 0
@@ -157,7 +165,7 @@ class Tracer:
     def _next_step(self) -> None:
         self._close(0)
         self._began = False
-        with _unheard():
+        with _unheard(), contextlib.nullcontext() if self._recording else unknown_block_freed(self._torch):
             self._profiler.step()
         if not self._recording:
             self._recording = True

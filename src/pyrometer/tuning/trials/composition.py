@@ -1,0 +1,89 @@
+"""What a step is made of: calls of operators, and arithmetic in products of matrices and convolutions."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
+
+from pyrometer.quantity import Seconds
+from pyrometer.record import Record, doc
+from pyrometer.workload.inference import InferenceSession
+
+CONVOLUTION = "convolution"
+NUM_ROUNDS, NUM_CALLS = 7, 50
+
+
+class Composition(Record, frozen=True, kw_only=True):
+    """What a step of an inference is made of; compiled code is one call."""
+
+    num_calls: Annotated[int, doc("operators that compute, without views")] = 0
+    num_products: Annotated[int, doc("of them, matrix products and convolutions")] = 0
+    convolution_share: Annotated[float, doc("of the arithmetic, that convolutions do")] = 0.0
+    call_s: Annotated[Seconds, doc("what calling a module with one operator takes here, on one number")] = 0.0
+
+
+class _Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts operators that compute, and those of them that are products."""
+
+    num = num_products = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.num += not func.is_view
+        self.num_products += func.overloadpacket in flop_registry
+        return func(*args, **(kwargs or {}))
+
+
+def composition_of(session: InferenceSession) -> Composition:
+    """Run a step twice and count: operators as they are called, then as they are decomposed, which shows their products.
+
+    >>> from pyrometer.workload.inference import Inference
+    >>> model = nn.Sequential(nn.Conv1d(2, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    >>> with Inference(model, torch.zeros(1, 2, 4)).open() as session:
+    ...     found = composition_of(session)
+    >>> found.num_calls, found.num_products, round(found.convolution_share, 2)
+    (3, 2, 0.4)
+    """
+    prepared = session.prepare()
+    called, decomposed = _Calls(), _Calls()  # type: ignore[no-untyped-call]
+    with called:
+        session.step(prepared)
+    with _no_fused_layers(), decomposed, FlopCounterMode(display=False) as counter:
+        session.step(prepared)
+    flops = counter.get_flop_counts().get("Global", {})
+    of_convolutions = sum(flop for packet, flop in flops.items() if CONVOLUTION in str(packet))
+    return Composition(
+        num_calls=called.num,
+        num_products=decomposed.num_products,
+        convolution_share=of_convolutions / max(sum(flops.values()), 1),
+        call_s=_call_s(),
+    )
+
+
+@contextlib.contextmanager
+def _no_fused_layers() -> Iterator[None]:
+    """The arithmetic of torch's own encoder layers is counted where they are not run as one operator."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def _call_s() -> Seconds:
+    module, number = nn.ReLU(), torch.zeros(1)
+    rounds = []
+    with torch.inference_mode():
+        for _ in range(NUM_ROUNDS):
+            begin = time.perf_counter()
+            for _ in range(NUM_CALLS):
+                module(number)
+            rounds.append((time.perf_counter() - begin) / NUM_CALLS)
+    return min(rounds)
