@@ -3,31 +3,37 @@
 ::
 
     python benchmarks/tuning.py numerics --models 200          # recipes that break numerics beyond tolerance: none are legal
-    python benchmarks/tuning.py search cnn encoder --budget 300   # search, confirm, compare with torch.compile alone
+    python benchmarks/tuning.py search cnn decode --budget 300    # search, confirm, compare with torch.compile alone
     python benchmarks/tuning.py search cnn --exhaustive        # and with the best of all configurations
-    python benchmarks/tuning.py reproduce FOLDER               # each recipe of a folder again, in fresh processes
+    python benchmarks/tuning.py search --variants 4 --budget 90   # six models in four sizes, for 24 recipes
+    python benchmarks/tuning.py reproduce                      # each recipe of the folder again, in fresh processes
 
-Figures are ratios within one run; times of a loaded machine say nothing.
+What was found lies in a folder (`--folder`), and a command that was cut off goes on from there. Figures are ratios within one
+run; times of a loaded machine say nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import math
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 import pyrometer as pm
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import format_ratio, format_seconds
+from pyrometer.record import Record, from_json, to_json
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import excluded, ordered
@@ -44,10 +50,13 @@ from pyrometer.tuning.trials.laboratory import Laboratory, opened
 from pyrometer.tuning.trials.results import case_error
 from pyrometer.tuning.tune import search_recipe
 from pyrometer.workload.inputs import Arguments, argument_source
-from pyrometer.workload.target import parse_target
+from pyrometer.workload.target import Target, parse_target
 from pyrometer.workload.variant import Variant
 
 HELD_OUT = 5
+Interval: TypeAlias = tuple[float, float, float]
+"""A ratio of new over old time, and its bounds."""
+
 QUICK = ("drop_dropout", "fold_batchnorm", "channels_last", "autocast_bf16", "cast_bf16", "flush_denormals")
 """Levers that need no compiler, so that hundreds of models can be tried."""
 
@@ -55,43 +64,124 @@ QUICK = ("drop_dropout", "fold_batchnorm", "channels_last", "autocast_bf16", "ca
 # ---- models -----------------------------------------------------------------------------------------------------
 
 
-def cnn() -> pm.Inference:
+SCALES = (1.0, 0.5, 1.5, 0.75)
+"""Of widths, by the number of the variant; each has a seed of its own."""
+
+
+def _wide(base: int, variant: int) -> int:
+    torch.manual_seed(variant)
+    return round(base * SCALES[variant % len(SCALES)] / 16) * 16
+
+
+def cnn(variant: int = 0) -> pm.Inference:
     """A residual network's kind of convolutions."""
-    torch.manual_seed(0)
-    layers: list[nn.Module] = [nn.Conv2d(3, 32, 7, 2, 3, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
-    for width in (32, 64, 128):
+    first = _wide(32, variant)
+    layers: list[nn.Module] = [nn.Conv2d(3, first, 7, 2, 3, bias=False), nn.BatchNorm2d(first), nn.ReLU()]
+    for width in (first, 2 * first, 4 * first):
         layers += [nn.LazyConv2d(width, 3, 2, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
         layers += [nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 100))
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * first, 100))
     model(torch.randn(1, 3, 32, 32))
     return pm.Inference(model, torch.randn(1, 3, 160, 160), "images")
 
 
-def encoder() -> pm.Inference:
-    """Four layers of BERT's size, 64 tokens."""
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(256, 4, 1024, activation="gelu", batch_first=True)
-    return pm.Inference(
-        nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), torch.randn(1, 64, 256), "tokens", 64
+def _layers(width: int, *, norm_first: bool = False) -> nn.TransformerEncoder:
+    layer = nn.TransformerEncoderLayer(
+        width, 4, 4 * width, activation="gelu", batch_first=True, norm_first=norm_first
     )
+    return nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
 
 
-def controller() -> pm.Inference:
+def encoder(variant: int = 0) -> pm.Inference:
+    """Four layers of BERT's kind, 64 tokens."""
+    width = _wide(256, variant)
+    return pm.Inference(_layers(width), torch.randn(1, 64, width), "tokens", 64)
+
+
+class Patches(nn.Module):
+    """A vision transformer."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 16, 16)
+        self.places = nn.Parameter(torch.randn(1, 49, width))
+        self.layers, self.head = _layers(width, norm_first=True), nn.Linear(width, 100)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Classify images `[B, 3, 112, 112]`."""
+        x = self.patches(images).flatten(2).transpose(1, 2) + self.places
+        result: torch.Tensor = self.head(self.layers(x).mean(1))
+        return result
+
+
+def vit(variant: int = 0) -> pm.Inference:
+    """An image of 49 patches."""
+    return pm.Inference(Patches(_wide(192, variant)), torch.randn(1, 3, 112, 112), "images")
+
+
+class Block(nn.Module):
+    """A layer of a decoder that gets the keys and values of earlier tokens."""
+
+    def __init__(self, width: int, heads: int = 4) -> None:
+        super().__init__()
+        self.heads, self.first, self.second = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """One token `[B, 1, D]` after those of the cache `[B, H, S, D/H]`."""
+        query, key, value = (
+            self.qkv(self.first(x)).unflatten(-1, (3 * self.heads, -1)).transpose(1, 2).chunk(3, 1)
+        )
+        keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+        seen = nn.functional.scaled_dot_product_attention(query, keys, values)
+        x = x + self.out(seen.transpose(1, 2).flatten(2))
+        result: torch.Tensor = x + self.wide(self.second(x))
+        return result
+
+
+class Decoder(nn.Module):
+    """GPT's kind of layers, one step with a cache."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(1000, width), nn.Linear(width, 1000)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(4))
+
+    def forward(self, token: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """The next token's logits; caches are `[B, L, H, S, D/H]`."""
+        x = self.embed(token)
+        for block, key, value in zip(self.blocks, keys.unbind(1), values.unbind(1), strict=True):
+            x = block(x, key, value)
+        result: torch.Tensor = self.head(x)
+        return result
+
+
+def decode(variant: int = 0) -> pm.Inference:
+    """The token after 128 others."""
+    width = _wide(256, variant)
+    cache = (torch.randn(1, 4, 4, 128, width // 4) for _ in range(2))
+    return pm.Inference(Decoder(width), (torch.tensor([[7]]), *cache), "tokens", 1)
+
+
+def controller(variant: int = 0) -> pm.Inference:
     """A policy of 0.1 ms."""
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(48, 128), nn.ELU(), nn.Linear(128, 128), nn.ELU(), nn.Linear(128, 12))
+    width = _wide(128, variant)
+    model = nn.Sequential(
+        nn.Linear(48, width), nn.ELU(), nn.Linear(width, width), nn.ELU(), nn.Linear(width, 12)
+    )
     return pm.Inference(model, torch.randn(1, 48), "states")
 
 
 class Points(nn.Module):
     """A PointNet."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        sizes = [3, 64, 128, 256]
+        sizes = [3, width, 2 * width, 4 * width]
         parts = [(nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU()) for a, b in itertools.pairwise(sizes)]
         self.features = nn.Sequential(*itertools.chain.from_iterable(parts))
-        self.head = nn.Sequential(nn.Linear(256, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 40))
+        self.head = nn.Sequential(nn.Linear(4 * width, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 40))
 
     def forward(self, points: torch.Tensor) -> torch.Tensor:
         """Classify clouds of points `[B, 3, N]`."""
@@ -99,10 +189,14 @@ class Points(nn.Module):
         return result
 
 
-def points() -> pm.Inference:
+def points(variant: int = 0) -> pm.Inference:
     """A cloud of 1,024 points."""
-    torch.manual_seed(0)
-    return pm.Inference(Points(), torch.randn(2, 3, 1024), "clouds")
+    return pm.Inference(Points(_wide(64, variant)), torch.randn(2, 3, 1024), "clouds")
+
+
+MODELS = {each.__name__: each for each in (cnn, vit, encoder, decode, controller, points)}
+for _name, _variant in itertools.product(MODELS, range(1, len(SCALES))):
+    globals()[f"{_name}_{_variant}"] = functools.partial(MODELS[_name], _variant)  # targets, too
 
 
 def random_model(seed: int) -> tuple[nn.Module, torch.Tensor]:
@@ -213,78 +307,98 @@ def _case(label: str, changed: nn.Module, reference: nn.Module, arguments: Argum
 
 # ---- searches ---------------------------------------------------------------------------------------------------
 
-MODELS: dict[str, Callable[[], pm.Inference]] = {
-    "cnn": cnn,
-    "encoder": encoder,
-    "controller": controller,
-    "points": points,
-}
+
+class Found(Record, frozen=True, kw_only=True):
+    """What a search of one model came to."""
+
+    recipe: str
+    took_s: float
+    claimed: Interval | None = None
+    compiled: float
+    levers: list[PredictedLever] = []
+    exhausted: tuple[str, float, float] | None = None
+    again: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Of the recipe; what was dropped leaves the model as it was."""
+        return self.claimed[0] if self.claimed is not None else 1.0
 
 
-def search(names: list[str], budget_s: float, folder: Path, *, exhaustive: bool, only: list[str]) -> int:
+def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive: bool) -> int:
     """Search each model, and compare the recipe with `torch.compile` alone in fresh processes."""
     folder.mkdir(parents=True, exist_ok=True)
-    predicted: list[PredictedLever] = []
-    against_compile: list[float] = []
+    every: dict[str, Found] = {}
     for name in names:
-        target = parse_target(f"{Path(__file__).resolve()}:{name}")
-        begin = time.monotonic()
-        settings = TuneSettings(budget_s=budget_s, only=only)
-        tuning, recipe = search_recipe(target, settings, path=folder / f"{name}.recipe.toml", progress=_told)
-        took = time.monotonic() - begin
-        final = tuning.final
-        said = (
-            "nothing kept"
-            if final is None
-            else format_ratio(final.ratio, final.ci_low or 0.0, final.ci_high or 9.9)
+        place = folder / f"{name}.json"
+        if not place.exists():
+            place.write_bytes(to_json(_searched(name, folder, settings)))
+        found = from_json(Found, place.read_bytes())
+        if exhaustive and found.exhausted is None:
+            found = replace(found, exhausted=_exhausted(_target(name), found, settings.only))
+            place.write_bytes(to_json(found))
+        every[name] = found
+    print(f"{'model':<14}{'faster':<24}{'over compile':<14}{'search':<14}recipe")
+    for name, found in every.items():
+        faster = (
+            "nothing proved" if found.claimed is None else format_ratio(*found.claimed).replace(" faster", "")
         )
-        print(
-            f"{name}: {said} with {label_of(recipe.configuration)}; {format_seconds(took)} of {format_seconds(budget_s)}",
-            flush=True,
-        )
-        for each in tuning.levers:
-            if each.outcome != "not applicable":
-                print(f"  {each.label}: {each.outcome} {each.ratio or ''} {each.reason}", flush=True)
-        predicted += predicted_levers(name, name, tuning.levers)
-        compiled = _ratio(target, (LeverChoice(lever="compile", parameters={"mode": "default"}),))
-        ours = final.ratio if final is not None and recipe.levers else 1.0
-        print(
-            f"{name}: torch.compile alone {1 / compiled:.2f}×, the recipe {compiled / ours:.2f}× as fast as that",
-            flush=True,
-        )
-        against_compile.append(compiled / ours)
-        if exhaustive:
-            _exhausted(name, target, ours, took, only)
-    mean = math.exp(sum(map(math.log, against_compile)) / len(against_compile))
+        took = format_seconds(found.took_s)
+        print(f"{name:<14}{faster:<24}{found.compiled / found.ratio:<14.2f}{took:<14}{found.recipe}")
+        if found.exhausted is not None:
+            best, reached, cost = found.exhausted
+            print(f"{'':<14}{reached:.1%} of the best of all ({best}) at {cost:.0%} of its cost")
+    mean = math.exp(sum(math.log(each.compiled / each.ratio) for each in every.values()) / len(every))
+    predicted = [lever for found in every.values() for lever in found.levers]
     judged = judge_predictions(predicted)
     print(f"geometric mean over {len(names)} models: {mean:.2f}× as fast as torch.compile alone")
     print(
         f"{judged.num_held} of {len(predicted)} predicted ranges held; rank correlation {judged.rank_correlation}"
     )
     for each in predicted:
-        print(
-            f"  {each.run_id} {each.lever}: {each.predicted_low:.2f}–{each.predicted_high:.2f}, measured {each.measured:.2f}"
-        )
+        low, high = each.predicted_low, each.predicted_high
+        print(f"  {each.run_id} {each.lever}: {low:.2f}–{high:.2f}, measured {each.measured:.2f}")
     return 0
 
 
-def _ratio(target: object, configuration: Configuration) -> float:
+def _target(name: str) -> Target:
+    return parse_target(f"{Path(__file__).resolve()}:{name}")
+
+
+def _searched(name: str, folder: Path, settings: TuneSettings) -> Found:
+    path, target = folder / f"{name}.recipe.toml", _target(name)
+    tuning, recipe = search_recipe(target, settings, path=path, resume=True, progress=_told)
+    for each in tuning.levers:
+        if each.outcome != "not applicable":
+            print(f"  {name} {each.label}: {each.outcome} {each.ratio or ''} {each.reason}", flush=True)
+    proof = recipe.proof if recipe.levers else None
+    return Found(
+        recipe=label_of(recipe.configuration),
+        took_s=tuning.elapsed_s,
+        claimed=None if proof is None else (proof.ratio, proof.ci_low or 0.0, proof.ci_high or math.inf),
+        compiled=_ratio(target, (LeverChoice(lever="compile", parameters={"mode": "default"}),)),
+        levers=predicted_levers(name, name, tuning.levers),
+    )
+
+
+def _ratio(target: Target, configuration: Configuration) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())  # type: ignore[attr-defined]
+        laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())
         with opened(laboratory, ()) as baseline:
             laboratory.keep_reference(baseline)
         verdict, _, _ = confirm(laboratory, configuration, Pairs(2, 20.0), _told)
     return verdict.ratio
 
 
-def _exhausted(name: str, target: object, ours: float, took_s: float, only: list[str]) -> None:
-    """Every legal configuration of the levers that fit, each confirmed; what a search has to come near to."""
+def _exhausted(target: Target, found: Found, only: list[str]) -> tuple[str, float, float]:
+    """The best of all legal configurations of the levers that fit; what the search reached of it, and its share of the cost."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())  # type: ignore[attr-defined]
+        laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())
         with opened(laboratory, ()) as baseline:
-            wanted = [lever for lever in levers() if not only or lever in only]
-            choices = laboratory.survey(baseline, wanted).choices
+            choices = laboratory.survey(
+                baseline, [name for name in levers() if not only or name in only]
+            ).choices
             laboratory.keep_reference(baseline)
             best, ratio = (), 1.0
             for configuration in _all(choices):
@@ -292,15 +406,12 @@ def _exhausted(name: str, target: object, ours: float, took_s: float, only: list
                     with opened(laboratory, configuration) as side:
                         if side.opened.not_applied or not laboratory.check(side).passes:
                             continue
-                        found = laboratory.compare(baseline, side, 20.0).ratio
+                        reached = laboratory.compare(baseline, side, 20.0).ratio
                 except PyrometerError:
                     continue
-                if found < ratio:
-                    best, ratio = configuration, found
-    cost = took_s / (time.monotonic() - begin)
-    print(
-        f"{name}: best of all {1 / ratio:.2f}× by {label_of(best)}; the search reached {ratio / ours:.1%} of it at {cost:.0%} of its cost"
-    )
+                if reached < ratio:
+                    best, ratio = configuration, reached
+    return label_of(best), ratio / found.ratio, found.took_s / (time.monotonic() - begin)
 
 
 def _all(choices: dict[str, list[dict[str, object]]]) -> Iterator[Configuration]:
@@ -326,20 +437,25 @@ def _runs(chosen: list[LeverChoice]) -> bool:
     )
 
 
-def reproduce(folder: Path) -> int:
+def reproduce(names: list[str], folder: Path) -> int:
     """Each claim again: how many lie within the interval that was reported."""
     held = total = 0
-    for path in sorted(folder.glob("*.recipe.toml")):
-        recipe = load_recipe(path)
-        if recipe.proof is None or recipe.proof.ci_low is None or recipe.proof.ci_high is None:
+    print(f"{'model':<14}{'claimed':<26}{'again':<8}held")
+    for name in names:
+        place, path = folder / f"{name}.json", folder / f"{name}.recipe.toml"
+        found = from_json(Found, place.read_bytes()) if place.exists() else None
+        if found is None or found.claimed is None:
             continue
-        again = verify(recipe, parse_target(recipe.target), TuneSettings(), path, _told).final
-        assert again is not None
-        total += 1
-        held += recipe.proof.ci_low <= again.ratio <= recipe.proof.ci_high
-        print(
-            f"{path.name}: claimed {recipe.proof.ratio:.3f} ({recipe.proof.ci_low:.3f}–{recipe.proof.ci_high:.3f}), again {again.ratio:.3f}"
-        )
+        if found.again is None:
+            again = verify(load_recipe(path), _target(name), TuneSettings(), path, _told).final
+            assert again is not None
+            found = replace(found, again=again.ratio)
+            place.write_bytes(to_json(found))
+        ratio, low, high = found.claimed
+        holds = low <= (found.again or 0.0) <= high
+        held, total = held + holds, total + 1
+        claimed = f"{ratio:.3f} ({low:.3f}–{high:.3f})"
+        print(f"{name:<14}{claimed:<26}{found.again:<8.3f}{'yes' if holds else 'no'}", flush=True)
     print(f"{held} of {total} claims held")
     return 0
 
@@ -356,6 +472,7 @@ def main() -> int:
     parser.add_argument("what", choices=["numerics", "search", "reproduce"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--models", type=int, default=200)
+    parser.add_argument("--variants", type=int, default=1, choices=range(1, len(SCALES) + 1))
     parser.add_argument("--budget", type=float, default=300.0)
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--only", action="append", default=[])
@@ -363,11 +480,12 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.what == "numerics":
         return numerics(asked.models)
+    every = [f"{name}_{n}" if n else name for n in range(asked.variants) for name in asked.names or MODELS]
     if asked.what == "reproduce":
-        return reproduce(Path(asked.names[0]) if asked.names else asked.folder)
-    return search(
-        asked.names or list(MODELS), asked.budget, asked.folder, exhaustive=asked.exhaustive, only=asked.only
-    )
+        known = sorted(path.stem for path in asked.folder.glob("*.json"))
+        return reproduce(asked.names or known, asked.folder)
+    settings = TuneSettings(budget_s=asked.budget, only=asked.only)
+    return search(every, asked.folder, settings, exhaustive=asked.exhaustive)
 
 
 if __name__ == "__main__":

@@ -75,13 +75,27 @@ def test_other_machines_need_a_token(tmp_path, monkeypatch, capsys):
 @needs_ray
 def test_what_a_cluster_would_leave_undone_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for flags in (["--rollout", "new", "--canary", "next.py:work"], ["--plan", "poisson:10"]):
-        assert main(["serve", "model.py:work", "--cluster", "local", *flags]) == 2
-        assert f"{flags[0]} and --cluster" in capsys.readouterr().err
+    assert main(["serve", "model.py:work", "--cluster", "local", "--plan", "poisson:10"]) == 2
+    assert "--plan and --cluster" in capsys.readouterr().err
     assert main(["trace", "rank0.json", "--cluster", "local", "--sql", "select 1"]) == 2
     assert "leave out all but FILE..." in capsys.readouterr().err
     assert main(["tune", "model.py:work", "--cluster", "local", "--verify"]) == 2
     assert "are for this machine" in capsys.readouterr().err
+
+
+@needs_ray
+def test_a_rollout_that_replicas_could_not_follow_is_refused_before_ray_is_asked(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYROMETER_SERVE_TOKEN", "0123456789abcdef")
+    serve = ["serve", "model.py:work", "--canary", "next.py:work", "--rollout", "new", "--cluster"]
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        assert main([*serve, f"ray://127.0.0.1:{head.getsockname()[1]}"]) == 2
+    assert "cannot read the folder" in capsys.readouterr().err
+    assert main(["rollout", "start", "new", "--old", "a", "--new", "b"]) == 0
+    assert main([*serve, "local"]) == 2
+    assert "start it with --old 1 --new 2" in capsys.readouterr().err
 
 
 def test_what_a_replica_raised_is_told_in_its_words_and_what_ray_raised_in_one_line():

@@ -25,8 +25,12 @@ REACH_S: Seconds = 5.0
 STORE_BYTES = 256 << 20
 """Of a local Ray: only small answers go through its store of objects."""
 
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""Nothing is reported to anybody, and GPUs stay visible to what asks for none."""
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+}
+"""Nothing is reported to anybody, GPUs stay visible to what asks for none, and of workers that die only we tell: Ray does on stdout."""
 
 
 def require_cluster(address: str) -> None:
@@ -89,7 +93,8 @@ def connected(
         InputError: the cluster cannot be reached, or refuses the connection.
     """
     require_cluster(address)
-    import ray
+    with _quiet():  # read as it is imported
+        import ray
 
     if ray.is_initialized():  # by the program that calls us: its Ray is ours, too, and stays
         yield ray

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pickle
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import jsonschema
@@ -96,21 +96,14 @@ def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-def run(folder, *arguments):
-    code = "import sys; from pyrometer.cli.main import run; run()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "memory", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "120"},
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def profiled(folder):
-    ended = run(
-        folder, "work.py:work", "--json", "--leaks", "30", "--predict", "batch=64", "--fit", "1MiB,2MiB"
-    )
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+    asked = ["work.py:work", "--json", "--leaks", "30", "--predict", "batch=64", "--fit", "1MiB,2MiB"]
+    printed = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        assert main(["memory", *asked]) == 0
+    printed.seek(0)
+    return json.load(printed)
 
 
 def test_json_holds_the_contract_and_fits_its_schema(profiled):
@@ -196,8 +189,8 @@ def test_a_plan_is_made_for_training_only(folder, call):
 
 
 @pytest.mark.slow
-def test_a_script_runs_unchanged(folder):
-    ended = run(folder, "script.py", "--json", "--no-store", "--", "3")
+def test_a_script_runs_unchanged(folder, call):
+    ended = call(folder, "memory", "script.py", "--json", "--no-store", "--", "3")
     assert ended.returncode == 3, ended.stderr
     document = json.loads(ended.stdout)
     assert document["evidence"]["memory"]["ledger_bytes"]["parameters"] == (64 * 64 + 64) * 4

@@ -116,6 +116,13 @@ class TestPrediction:
         assert told[1].step_s < told[0].step_s
         assert told[1].high_s == told[0].high_s
 
+    def test_where_nothing_overlaps_ranks_may_wait_in_each_collective(self):
+        times = np.random.default_rng(0).lognormal(0, 0.3, 400)
+        calls = [("all_reduce", 0, 0.5)] * 16
+        beside, apart = (predict(schedule(*calls, overlaps=one), alone(times), LINKS) for one in (True, False))
+        late = beside.high_s / 1.02 - 1
+        assert apart.high_s / 1.02 - 1 == pytest.approx(4 * late, rel=0.01)
+
     def test_small_messages_leave_computing_what_binds(self):
         assert predict(schedule(("all_reduce", MIB, 0.5)), alone(), LINKS).binds == "compute"
 

@@ -18,7 +18,7 @@ from pyrometer.rollout.ledger import open_ledger
 from pyrometer.rollout.observed import observed
 from pyrometer.rollout.plan import default_metrics
 from pyrometer.serving.running.batcher import Bucket
-from pyrometer.serving.running.canary import Canary, ShadowCanary
+from pyrometer.serving.running.canary import Canary, ShadowCanary, require_fitting
 from pyrometer.serving.running.program import Rows, Served
 from pyrometer.serving.running.shadow import Compared, compare
 from pyrometer.serving.running.signature import TensorSpec
@@ -50,7 +50,7 @@ def ended(*failures, version=None, nonfinite=()):
 def test_batches_are_drawn_and_counted_and_those_of_a_named_version_are_not(ledger):
     observer = Observer()
     agent = Agent(ledger, "perception", rng=random.Random(1))
-    canary = Canary(agent, observer, ["1", "2"])
+    canary = Canary(agent, observer)
     chosen = set()
     for number in range(200):
         chosen.add(canary.choose())
@@ -70,9 +70,20 @@ def test_batches_are_drawn_and_counted_and_those_of_a_named_version_are_not(ledg
         assert epoch.new.num_of(event) + epoch.old.num_of(event) == count
 
 
-def test_a_rollout_of_other_versions_is_refused_with_what_to_do(ledger):
-    with pytest.raises(InputError, match="start it with --old a --new b"):
-        Canary(Agent(ledger, "perception"), Observer(), ["a", "b"])
+def test_a_rollout_of_other_versions_is_refused_with_what_to_do():
+    for plan in (make_plan(old="1", new="2"), make_plan(old="b", new="a")):
+        with pytest.raises(InputError, match="start it with --old a --new b"):
+            require_fitting(plan, "a", "b", is_shadow=False)
+
+
+def test_what_was_counted_last_is_sent_when_the_server_ends(ledger):
+    canary = Canary(Agent(ledger, "perception", rng=random.Random(1)), Observer())
+    with canary.following():
+        for _ in range(100):
+            canary.choose()
+            canary.batch_ended(ended(), 0)
+    (epoch,) = observed([0.5], ledger.reports("perception", 1), keep_reports=False).epochs
+    assert epoch.new.num + epoch.old.num == 100
 
 
 def shadowing(tmp_path, **fields):
@@ -80,11 +91,8 @@ def shadowing(tmp_path, **fields):
     fields = {"stages": [0.5, 1.0], "control": "1b", "metrics": default_metrics(agreement=0.01), **fields}
     start_rollout(found, make_plan(old="1", new="2", **fields), "me")
     agent = Agent(found, "perception", shadow=True, rng=random.Random(1))
-    return (
-        found,
-        agent,
-        ShadowCanary(agent, Observer(), ["1", "2", *[fields["control"]][: bool(fields["control"])]]),
-    )
+    require_fitting(agent.state.plan, "1", "2", is_shadow=True)
+    return found, agent, ShadowCanary(agent, Observer())
 
 
 def test_what_a_shadow_says_is_counted_beside_what_a_control_says(tmp_path):

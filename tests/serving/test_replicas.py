@@ -1,4 +1,4 @@
-"""`pyrometer serve --cluster local`: a real Ray with two replicas, one of which is killed while it answers."""
+"""`pyrometer serve --cluster local` in a rollout: a real Ray with two replicas, one of which dies in its first start, and one while it answers."""
 
 import os
 import re
@@ -7,8 +7,14 @@ import signal
 import httpx
 import psutil
 import pytest
-from served import SETTINGS, URL, Load, answers, process
+from rollouts import make_plan
+from served import MODEL, SETTINGS, URL, Load, answers, process
 from services import until
+
+from pyrometer.cli.main import main
+from pyrometer.rollout.controller import command, start_rollout
+from pyrometer.rollout.ledger import open_ledger
+from pyrometer.rollout.observed import observed
 
 pytestmark = [
     pytest.mark.slow,
@@ -18,11 +24,30 @@ pytestmark = [
 ]
 
 
+DIES_ONCE = """
+import os, signal
+from pathlib import Path
+mark = Path(__file__).with_name("died")
+if not mark.exists():
+    mark.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def ledger(tmp_path_factory):
+    found = open_ledger(tmp_path_factory.mktemp("served") / ".pyrometer")
+    start_rollout(found, make_plan(name="scaled", old="1", new="2", stages=[0.5, 1.0]), "me")
+    return found
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, ledger):
     pytest.importorskip("ray")
-    folder = tmp_path_factory.mktemp("served")
-    with process(folder, "--cluster", "local", settings=SETTINGS + "threads = 1\n") as (server, url, lines):
+    folder = tmp_path_factory.getbasetemp() / "served0"
+    flags = ("--cluster", "local", "--canary", "model.py:workload", "--rollout", "scaled")
+    settings = SETTINGS + "threads = 1\n"
+    with process(folder, *flags, settings=settings, model=DIES_ONCE + MODEL) as (server, url, lines):
         yield server, url, lines
         server.send_signal(signal.SIGTERM)
         assert server.wait(120) == 0
@@ -45,6 +70,9 @@ def test_replicas_answer_as_one_server_does(served):
     screen = "\n".join(lines)
     assert "takes    x FP32[-1, 3]" in screen
     assert "replicas 2, started, watched and replaced by Ray" in screen
+    assert "version 2 (model.py:workload) answers the share of rollout scaled" in screen
+    assert screen.count("a replica died while it started; another one starts") == 1
+    assert "raylet" not in screen
     assert len(replicas(server)) == 2
     assert httpx.get(f"{url}/v2/health/ready", timeout=60).json() == {"ready": True}
     assert answers(url)[0].json()["outputs"][0]["data"] == [2.0, 4.0, 6.0]
@@ -70,6 +98,20 @@ def test_a_killed_replica_takes_no_accepted_request_along_and_is_replaced(served
     assert load.firsts() == {2.0}
 
 
+def test_a_rollout_gets_the_counts_of_all_replicas_and_all_follow_its_share(served, ledger):
+    _, url, _ = served
+    with Load(url):
+        until(lambda: len({one.reporter for one in ledger.reports("scaled", 1)}) >= 2, "one replica counts")
+    (epoch,) = observed([0.5], ledger.reports("scaled", 1), keep_reports=False).epochs
+    assert min(epoch.new.num, epoch.old.num) > 10
+    command(ledger, "scaled", "abort", "me")
+
+    def versions():
+        return {answer.json()["model_version"] for answer in answers(url, 20)}
+
+    until(lambda: versions() == {"1"}, "a replica goes on with the version that was taken back")
+
+
 def test_the_metrics_are_those_of_all_replicas(served):
     _, url, _ = served
 
@@ -80,3 +122,11 @@ def test_the_metrics_are_those_of_all_replicas(served):
 
     with Load(url):
         until(lambda: len(told()) == 2, "one replica tells nothing")
+
+
+def test_a_model_that_raises_in_a_replica_ends_the_command_with_what_it_raised(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("ray")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text("raise ValueError('no weights')\n")
+    assert main(["serve", "model.py:workload", "--cluster", "local", "--port", "0"]) == 4
+    assert "importing it raised ValueError: no weights" in capsys.readouterr().err.splitlines()[-1]

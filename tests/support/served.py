@@ -32,10 +32,10 @@ URL = "/v2/models/workload/infer"
 
 
 @contextlib.contextmanager
-def process(folder, *flags, settings=SETTINGS):
+def process(folder, *flags, settings=SETTINGS, model=MODEL):
     """A server that is ready, its address, and its lines so far."""
     (folder / "pyproject.toml").write_text(settings)
-    (folder / "model.py").write_text(MODEL.format(factor=2.0))
+    (folder / "model.py").write_text(model.format(factor=2.0))
     command = [sys.executable, "-m", "pyrometer", "serve", "model.py:workload", "--port", "0", *flags]
     with subprocess.Popen(
         command,

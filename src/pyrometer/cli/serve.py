@@ -15,7 +15,7 @@ from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
-    from pyrometer.rollout.agent import Agent
+    from pyrometer.rollout.agent import Followed
     from pyrometer.serving.deployment import Candidate, Deployment
     from pyrometer.serving.settings import ServeSettings
     from pyrometer.serving.starting.source import Source
@@ -129,9 +129,8 @@ def _beside(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve_on_cluster(target: str, flags: dict[str, Any], arrivals: str | None) -> None:
-    if arrivals is not None or flags["rollout"] is not None:
-        what = "--plan" if arrivals is not None else "--rollout"
-        raise UsageError(f"{what} and --cluster: a {what[2:]} is of one process; leave out one of them")
+    if arrivals is not None:
+        raise UsageError("--plan and --cluster: a plan is of one process; leave out one of them")
     from pyrometer.cluster import require_cluster
 
     require_cluster(flags["cluster"])
@@ -161,10 +160,9 @@ def _candidate(canary: str | None, shadow: str | None, rollout: str | None) -> C
     if canary is not None and shadow is not None:
         raise UsageError("--canary and --shadow: give one; the other version either answers or does not")
     if shadow is not None:
-        agent = None if rollout is None else _agent(rollout, shadow=True)
-        return Candidate(source_of(shadow), 0.0, is_shadow=True, agent=agent)
+        return Candidate(source_of(shadow), is_shadow=True, rollout=_followed(rollout))
     if rollout is not None:
-        return Candidate(source_of(_canary_of(canary, rollout)), 0.0, agent=_agent(rollout, shadow=False))
+        return Candidate(source_of(_canary_of(canary, rollout)), rollout=_followed(rollout))
     if canary is None:
         return None
     place, at, share = canary.rpartition("@")
@@ -179,12 +177,14 @@ def _canary_of(canary: str | None, rollout: str) -> str:
     return canary
 
 
-def _agent(rollout: str, *, shadow: bool) -> Agent:
-    from pyrometer.rollout.agent import Agent
-    from pyrometer.rollout.ledger import open_ledger
+def _followed(rollout: str | None) -> Followed | None:
+    from pyrometer.rollout.agent import Followed
+    from pyrometer.store.place import is_server
 
-    ledger = open_ledger(load_settings(os.environ, Path.cwd()).store, create=False)
-    return Agent(ledger, rollout, shadow=shadow)
+    store = load_settings(os.environ, Path.cwd()).store
+    return (
+        None if rollout is None else Followed(rollout, store if is_server(store) else Path(store).absolute())
+    )
 
 
 def _serve(deployment: Deployment) -> None:

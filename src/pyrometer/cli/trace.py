@@ -20,7 +20,7 @@ from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
-from pyrometer.garbage import uncollected
+from pyrometer.garbage import one_heap, uncollected
 from pyrometer.redaction import redacted
 from pyrometer.settings import load_settings
 
@@ -125,6 +125,7 @@ def command(
             inputs[0], inputs[1:], steps=steps, options=extras, path=export, as_json=as_json
         )
     else:
+        one_heap()
         with uncollected(stays=True):
             return _of_files(
                 inputs,

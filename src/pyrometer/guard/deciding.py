@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.bench.comparison.decision import SMALLEST_EFFECT
+from pyrometer.bench.distributions import student_quantile, student_tail
 from pyrometer.guard.gate import GateOutcome
 from pyrometer.quantity import format_percent
 
@@ -93,7 +93,7 @@ def p_value(log_ratios: Sequence[float]) -> float | None:
     mean, error, freedom = _centre(log_ratios)
     if error <= 1e-12:
         return 1.0 if abs(mean) <= 1e-12 else 0.0
-    return float(2 * stats.t.sf(abs(mean) / error, freedom))
+    return student_tail(mean / error, freedom)
 
 
 def _shared_alphas(p_values: Mapping[str, float | None], alphas: Mapping[str, float]) -> dict[str, float]:
@@ -109,7 +109,7 @@ def interval(log_ratios: Sequence[float], alpha: float) -> tuple[float, float, f
     if len(log_ratios) < 2:
         return float(np.mean(log_ratios)), -math.inf, math.inf
     mean, error, freedom = _centre(log_ratios)
-    half = float(stats.t.ppf(1 - alpha / 2, freedom)) * error
+    half = student_quantile(1 - alpha / 2, freedom) * error
     return mean, mean - half, mean + half
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.bench.comparison.interleaving import Batch, Blocks, choose_metric, warm_up
-from pyrometer.bench.comparison.replicate import NUM_BLOCKS, NUM_BLOCKS_SHORT, SHORT_STEP_S, TRIMMED
+from pyrometer.bench.comparison.pairing import trimmed_mean
+from pyrometer.bench.comparison.replicate import NUM_BLOCKS, NUM_BLOCKS_SHORT, SHORT_STEP_S
 from pyrometer.bench.comparison.verdict import Metric
 from pyrometer.bench.worker import Worker, WorkerSide
 from pyrometer.errors import PyrometerError
@@ -261,7 +261,7 @@ def _estimate(blocks: Blocks, candidate: int) -> float:
     of them. Of other clocks the blocks, without the outer fifths.
     """
     if blocks.metric != "wall_min":
-        return float(stats.trim_mean(blocks.log_ratios(candidate), TRIMMED))
+        return trimmed_mean(blocks.log_ratios(candidate))
     return math.log(_quiet_s(blocks, candidate) / _quiet_s(blocks, 0))
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_type_hints
+
+import msgspec
 
 from pyrometer.document import SCHEMA_VERSION, Document
 from pyrometer.errors import InputError
-from pyrometer.record import from_dict
+from pyrometer.record import R, from_dict
 
 DOCUMENTS: Mapping[str, str] = MappingProxyType({
     "audit": "pyrometer.report.documents:AuditDocument",
@@ -58,7 +60,25 @@ def read_document(kind: str, document: dict[str, Any]) -> Document:
             f"this {kind} has schema version {version}, and this Pyrometer reads up to {SCHEMA_VERSION}; "
             "upgrade Pyrometer to look at it"
         )
-    return from_dict(record_type(kind), document)
+    found = record_type(kind)
+    try:
+        return _by_parts(found, document) if "evidence" in document else from_dict(found, document)
+    except (msgspec.MsgspecError, TypeError):
+        return from_dict(found, document)  # which says what does not fit
+
+
+def _by_parts(kind: type[R], plain: dict[str, Any]) -> R:
+    """A record part by part: to resolve the types of all that could be observed takes longer than to read what was."""
+    types = get_type_hints(kind, include_extras=True)
+    held = {name: plain[name] for name in kind.__struct_fields__ if plain.get(name) is not None}
+    return kind(
+        **{
+            name: _by_parts(types[name], value)
+            if name == "evidence"
+            else msgspec.convert(value, type=types[name])
+            for name, value in held.items()
+        }
+    )
 
 
 def kind_of(document: Document) -> str:

@@ -23,17 +23,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
+from typing import NamedTuple
 
 from pyrometer.errors import StoreError
 from pyrometer.histogram import index_of
 from pyrometer.quantity import Seconds
 from pyrometer.rollout.controller import require
 from pyrometer.rollout.counts import COMPARED, DISAGREED, ERRORS, LATENCY, NOT_FINITE, OUT_OF_MEMORY, Counts
-from pyrometer.rollout.ledger import Ledger
+from pyrometer.rollout.ledger import Ledger, open_ledger
 from pyrometer.rollout.observed import NEW, OLD, Reported
 from pyrometer.rollout.plan import Plan
 from pyrometer.rollout.router import Route, Router, UnitId
 from pyrometer.rollout.state import State
+from pyrometer.store.place import Location
 
 UNCOUNTED = -1
 """The epoch of routes that chance did not decide."""
@@ -41,6 +43,23 @@ _EPOCHS = 1 << 20
 """Of one attempt; a route of an earlier attempt that ends late is no observation of this one."""
 _SEEN_BITS = 1 << 23
 """Of the map of units that were counted, one bit each: two that share one lose an observation, which harms nobody."""
+
+
+class Followed(NamedTuple):
+    """A rollout that a process is to follow, as it travels to other processes."""
+
+    name: str
+    location: Location
+    """Of its ledger."""
+
+    def agent(self, *, shadow: bool) -> Agent:
+        """Whoever routes and counts in this process.
+
+        Raises:
+            StoreError: the ledger cannot be read.
+            InputError: there is no such rollout.
+        """
+        return Agent(open_ledger(self.location, create=False), self.name, shadow=shadow)
 
 
 class Agent:

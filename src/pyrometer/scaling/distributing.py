@@ -40,6 +40,11 @@ class Trainee:
     optimizer: torch.optim.Optimizer
     batches: BatchStream
 
+    @property
+    def on_device(self) -> bool:
+        """Whether its parameters lie on a GPU."""
+        return any(parameter.is_cuda for parameter in self.model.parameters())
+
     def step(self, mark: Mark = lambda _what: None) -> None:
         """One optimizer step; only the last micro-batch's gradients are sent."""
         loss_of = batch_loss(self.work.parts.loss)

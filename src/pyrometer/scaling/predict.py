@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -47,12 +48,16 @@ def predict(
     """A step at the schedule's number of ranks.
 
     The lower end has no rank late and links as fast as the fit's error allows; the upper end has every rank's delays independent of
-    the others' and links as slow.
+    the others', from one wait to the next, too, and links as slow.
     """
     ranks, own = schedule.ranks, schedule.wrapping_ratio
     slowest = expected_slowest(alone.times_s, ranks)
+    # Of a step that waits so often, each part varies alone: their spreads add up as squares, what the slowest of each costs as it is.
+    slowest_of_parts = 1 + (slowest - 1) * math.sqrt(schedule.num_waits)
     low_s = step_with(schedule, own * alone.low_s, _cost(schedule, links, 1 / (1 + links.inside.error)))
-    high_s = step_with(schedule, own * alone.high_s * slowest, _cost(schedule, links, 1 + links.inside.error))
+    high_s = step_with(
+        schedule, own * alone.high_s * slowest_of_parts, _cost(schedule, links, 1 + links.inside.error)
+    )
     cost = _cost(schedule, links, 1.0)
     without_s = step_with(schedule, own * alone.median_s, cost)
     late = 1.0 if alone.disturbed else slowest

@@ -42,6 +42,11 @@ class Schedule(Record, frozen=True, kw_only=True):
         """All messages of a step together."""
         return sum(call.bytes for call in self.calls)
 
+    @property
+    def num_waits(self) -> int:
+        """Times in a step that a rank stands still until the slowest has come: where nothing overlaps, in each collective."""
+        return 1 if self.overlaps else max(1, len(self.calls))
+
 
 class LinkFit(Record, frozen=True, kw_only=True):
     """Latency and bandwidth of one hop, fitted to measured collectives: seconds = alpha x hops + beta x bytes on the wire."""

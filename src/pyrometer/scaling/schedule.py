@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -34,25 +35,29 @@ _OPERATIONS: dict[str, tuple[Operation, int]] = {
 Issued = list[tuple[Operation, int, int]]
 """Operation, bytes and time in ns."""
 
+Clock = Callable[[], Seconds]
+
 
 def schedules_at(
     load: Callable[[], Training], numbers: Sequence[int], parallel: Parallel, budget_s: Seconds
 ) -> list[Schedule]:
     """The collectives of a step at each number of ranks; this process has no process group.
 
-    What is sent is asked at each number. When, and what wrapping costs without any message, does not depend on it, and is timed at the
-    first, on one thread, beside the same training that is not wrapped.
+    What is sent is asked at each number. When, and what wrapping costs without any message, is timed on one thread, beside the same
+    training that is not wrapped: of DDP at the first number, since it does the same at all; of FSDP2 at each, since the more ranks there are
+    the smaller is the shard that a rank updates, and the more pieces it copies.
 
     Args:
         load: makes the training anew, as often as it is called.
         numbers: of ranks.
         parallel: how it is wrapped.
-        budget_s: for timing; two steps of each kind are timed in any case.
+        budget_s: for all timing; two steps of each kind are timed in any case.
 
     Raises:
         InputError: this torch has no fake process group.
     """
     timed: Timed | None = None
+    times = len(numbers) if parallel == "fsdp" else 1
     schedules = []
     for ranks in numbers:
         work = load()
@@ -65,9 +70,9 @@ def schedules_at(
                 _note_buckets(trainee, issued)
             for _ in range(WARMUP):
                 trainee.step()
-            calls, _ = _step(trainee, issued, parallel)
-            if timed is None:
-                timed = _in_turns(trainee, alone(load()), issued, parallel, budget_s)
+            calls = _watched(trainee, issued, parallel).calls
+            if timed is None or parallel == "fsdp":
+                timed = _in_turns(trainee, alone(load()), issued, parallel, budget_s / times)
             trained, state = state_bytes(trainee)
         finally:
             dist.destroy_process_group()
@@ -82,7 +87,7 @@ def schedules_at(
                 ],
                 forward_ends=timed.ends["forward"],
                 backward_ends=timed.ends["backward"],
-                overlaps=any(parameter.is_cuda for parameter in trainee.model.parameters()),
+                overlaps=trainee.on_device,
                 wrapping_ratio=timed.ratio,
                 trained_bytes=trained,
                 state_bytes=state,
@@ -123,63 +128,90 @@ def _note_buckets(trainee: Trainee, issued: Issued) -> None:
 
 
 class _Issues(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    def __init__(self, issued: Issued) -> None:
+    """Notes what is sent, and what a fake group takes for it: it copies, where a real one would send."""
+
+    def __init__(self, issued: Issued, clock: Clock) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._issued = issued
+        self._issued, self._clock = issued, clock
+        self.sending_s = 0.0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function.namespace == "c10d":
-            name = function._schema.name.partition("::")[2]  # noqa: SLF001 - an operator's public name has its overload
-            if name in _OPERATIONS:
-                operation, whole = _OPERATIONS[name]
-                message = args[whole]
-                tensors = message if isinstance(message, (list, tuple)) else [message]
-                sizes = sum(tensor.nbytes for tensor in tensors)
-                self._issued.append((operation, sizes, time.perf_counter_ns()))
-        return function(*args, **(kwargs or {}))
+        if function.namespace != "c10d":
+            return function(*args, **(kwargs or {}))
+        name = function._schema.name.partition("::")[2]  # noqa: SLF001 - an operator's public name has its overload
+        if name in _OPERATIONS:
+            operation, whole = _OPERATIONS[name]
+            message = args[whole]
+            tensors = message if isinstance(message, (list, tuple)) else [message]
+            sizes = sum(tensor.nbytes for tensor in tensors)
+            self._issued.append((operation, sizes, time.perf_counter_ns()))
+        began_s = self._clock()
+        answer = function(*args, **(kwargs or {}))
+        self.sending_s += self._clock() - began_s
+        return answer
 
 
 def _in_turns(
     trainee: Trainee, bare: Trainee, issued: Issued, parallel: Parallel, budget_s: Seconds
 ) -> Timed:
-    """Steps of the wrapped training and plain ones in turns."""
+    """Plain steps, wrapped ones, and wrapped ones that are watched, in turns: watching takes time, which is none of wrapping's."""
+    clock = _clock(trainee)
     bare.step()
-    runs: list[tuple[list[CollectiveCall], dict[str, Ratio]]] = []
+    watched: list[Watched] = []
     ratios: list[Ratio] = []
     until_s = time.perf_counter() + budget_s
-    while len(runs) < LEAST_STEPS or (len(runs) < MOST_STEPS and time.perf_counter() < until_s):
-        began_s = time.perf_counter()
-        bare.step()
-        wrapped_s = time.perf_counter()
-        runs.append(_step(trainee, issued, parallel))
-        ratios.append((time.perf_counter() - wrapped_s) / (wrapped_s - began_s))
-    calls = zip(*(calls for calls, _ in runs), strict=True)
+    while len(ratios) < LEAST_STEPS or (len(ratios) < MOST_STEPS and time.perf_counter() < until_s):
+        times_s = [clock()]
+        for kind in (bare, trainee):
+            kind.step()
+            times_s.append(clock())
+        seen = _watched(trainee, issued, parallel)
+        watched.append(seen)
+        ratios.append((times_s[2] - times_s[1] - seen.sending_s) / (times_s[1] - times_s[0]))
+    calls = zip(*(seen.calls for seen in watched), strict=True)
     return Timed(
         at=[statistics.median(call.at for call in same) for same in calls],
-        ends={phase: statistics.median(ends[phase] for _, ends in runs) for phase in runs[0][1]},
-        ratio=max(1.0, statistics.median(ratios)),
+        ends={phase: statistics.median(seen.ends[phase] for seen in watched) for phase in watched[0].ends},
+        ratio=statistics.median(ratios),
     )
 
 
-def _step(
-    trainee: Trainee, issued: Issued, parallel: Parallel
-) -> tuple[list[CollectiveCall], dict[str, float]]:
-    """The collectives of one step, and when its phases end, as shares of it."""
+def _clock(trainee: Trainee) -> Clock:
+    """Where the processor computes, its time is what counts: other programs have no part in it."""
+    if not trainee.on_device:
+        return time.process_time
+
+    def caught_up() -> Seconds:
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    return caught_up
+
+
+class Watched(NamedTuple):
+    """The collectives of one step, when its phases end, as shares of it, and what a fake group took for them."""
+
+    calls: list[CollectiveCall]
+    ends: dict[str, Ratio]
+    sending_s: Seconds
+
+
+def _watched(trainee: Trainee, issued: Issued, parallel: Parallel) -> Watched:
     issued.clear()
     ends: dict[str, int] = {}
+    issues = _Issues(issued, _clock(trainee))
     began_ns = time.perf_counter_ns()
 
     def mark(phase: str) -> None:
         ends[phase] = time.perf_counter_ns()
 
-    if parallel == "ddp":
+    with issues if parallel == "fsdp" else contextlib.nullcontext():
         trainee.step(mark)
-    else:
-        with _Issues(issued):
-            trainee.step(mark)
     whole_ns = ends["optimizer"] - began_ns
     calls = [
         CollectiveCall(operation=operation, bytes=size, at=(time_ns - began_ns) / whole_ns)
         for operation, size, time_ns in issued
     ]
-    return calls, {phase: (end_ns - began_ns) / whole_ns for phase, end_ns in ends.items()}
+    return Watched(
+        calls, {phase: (end_ns - began_ns) / whole_ns for phase, end_ns in ends.items()}, issues.sending_s
+    )

@@ -9,7 +9,7 @@ import datetime as dt
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from pyrometer.bench.garbage import hiding
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, from_json, to_json
 from pyrometer.scaling.distributing import Trainee, alone, distributed
 from pyrometer.scaling.links import Measured
@@ -36,7 +36,7 @@ _kept: list[Trainee] = []
 """Until this process ends; see `main`."""
 
 BLOCK = 3
-"""Steps of one kind before those of the other."""
+"""Calls of one kind before those of the next."""
 
 
 class Request(Record, frozen=True, kw_only=True):
@@ -59,12 +59,11 @@ class Ran(Record, frozen=True, kw_only=True):
 
     backend: str
     links: list[Measured]
-    alone_s: list[Seconds] = []
-    """Steps without communication on all processes at once, of the slowest of them."""
-
-    together_s: list[Seconds] = []
     own_s: list[Seconds] = []
     """Steps without communication of each process by itself."""
+
+    together_s: list[Seconds] = []
+    """Steps with communication, of the slowest process."""
 
 
 def main(path: Path) -> None:
@@ -99,7 +98,7 @@ def _write(request: Path, answer: Schedules | Ran) -> None:
 
 
 def run(request: Request) -> Ran:
-    """Links, then steps with and without communication in turns; called by every process of a job."""
+    """Collectives of several sizes, and steps with and without communication; called by every process of a job."""
     on_gpu = torch.cuda.is_available()
     backend = "nccl" if on_gpu else "gloo"
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else torch.device("cpu")
@@ -108,27 +107,34 @@ def run(request: Request) -> Ran:
     else:
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // int(os.environ["LOCAL_WORLD_SIZE"])))
     dist.init_process_group(backend, timeout=TIMEOUT)
-    links = measure_links(device, request.budget_s / 4 if request.target else request.budget_s)
-    ran = Ran(backend=backend, links=links)
-    if request.target is None:
-        return ran
-    trainees = alone(_work(request)), distributed(_work(request), request.parallel)
-    _kept.extend(trainees)
-    return _in_turns(*trainees, device, request.budget_s, ran)
+    sent = messages(device)
+    if request.target is not None:
+        _kept.extend([alone(_work(request)), distributed(_work(request), request.parallel)])
+    calls = [*sent.values(), *(trainee.step for trainee in _kept)]
+    times = in_turns(calls, device, request.budget_s)
+    # The last to come did not wait: what the message itself takes is what it took there.
+    links = [(*message, float(each.min(dim=0).values.median())) for message, each in zip(sent, times)]  # noqa: B905 - steps follow
+    if not _kept:
+        return Ran(backend=backend, links=links)
+    apart, together = times[len(sent) :]
+    return Ran(
+        backend=backend,
+        links=links,
+        own_s=apart.flatten().tolist(),
+        together_s=together.max(dim=0).values.tolist(),
+    )
 
 
-def measure_links(device: torch.device, budget_s: Seconds) -> list[Measured]:
-    """Collectives of several sizes, each the median over its repetitions of what the slowest rank took."""
-    measured: list[Measured] = []
-    each_s = budget_s / (len(SIZES) * len(OPERATIONS))
+def messages(device: torch.device) -> dict[tuple[Operation, Bytes], Callable[[], object]]:
+    """Collectives by kind and size."""
     ranks = dist.get_world_size()
+    made: dict[tuple[Operation, Bytes], Callable[[], object]] = {}
     for size in SIZES:
         whole = torch.zeros(size // 4 // ranks * ranks, device=device)
         part = torch.zeros(len(whole) // ranks, device=device)
         for operation in OPERATIONS:
-            times = _repeat(partial(_collective, operation, whole, part), device, each_s)
-            measured.append((operation, whole.nbytes, _slowest(times, device)))
-    return measured
+            made[operation, whole.nbytes] = partial(_collective, operation, whole, part)
+    return made
 
 
 def _collective(operation: Operation, whole: torch.Tensor, part: torch.Tensor) -> None:
@@ -141,17 +147,27 @@ def _collective(operation: Operation, whole: torch.Tensor, part: torch.Tensor) -
         dist.reduce_scatter_tensor(torch.empty_like(part), whole)
 
 
-def _repeat(call: Callable[[], object], device: torch.device, budget_s: Seconds) -> list[Seconds]:
-    """As often on every rank: rank 0 says when it is enough."""
-    times: list[Seconds] = []
+def in_turns(
+    calls: Sequence[Callable[[], object]], device: torch.device, budget_s: Seconds
+) -> list[torch.Tensor]:
+    """Times of each call, `[rank, repetition]`: a block of every one in turns, so that all meet the same machine.
+
+    Each begins on all ranks at once, and rank 0 says when it is enough.
+    """
+    times: list[list[Seconds]] = [[] for _ in calls]
     go_on = torch.ones(1, device=device)
+    for call in calls:
+        for _ in range(BLOCK):
+            call()
     began_s = time.perf_counter()
     while go_on.item():
-        dist.barrier()
-        times.append(_timed(call, device))
-        go_on.fill_(float(time.perf_counter() - began_s < budget_s and len(times) < 200))
+        for call, into in zip(calls, times, strict=True):
+            for _ in range(BLOCK):
+                dist.barrier()
+                into.append(_timed(call, device))
+        go_on.fill_(float(time.perf_counter() - began_s < budget_s))
         dist.broadcast(go_on, 0)
-    return times[1:] or times
+    return [_all_ranks(each, device) for each in times]
 
 
 def _timed(call: Callable[[], object], device: torch.device) -> Seconds:
@@ -162,42 +178,11 @@ def _timed(call: Callable[[], object], device: torch.device) -> Seconds:
     return time.perf_counter() - began_s
 
 
-def _slowest(times: list[Seconds], device: torch.device) -> Seconds:
-    """The median over the repetitions of the slowest rank's time."""
-    return float(_all_ranks(times, device).max(dim=0).values.median())
-
-
 def _all_ranks(times: list[Seconds], device: torch.device) -> torch.Tensor:
-    """Times of all ranks, `[rank, repetition]`."""
     own = torch.tensor(times, dtype=torch.float64, device=device)
     gathered = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(gathered, own)
     return torch.stack(gathered).cpu()
-
-
-def _in_turns(plain: Trainee, wrapped: Trainee, device: torch.device, budget_s: Seconds, ran: Ran) -> Ran:
-    """Blocks of both kinds in turns, so that both meet the same machine; each step begins on all ranks at once."""
-    times: tuple[list[Seconds], list[Seconds]] = ([], [])
-    go_on = torch.ones(1, device=device)
-    for trainee in (plain, wrapped):
-        for _ in range(BLOCK):
-            trainee.step()
-    began_s = time.perf_counter()
-    while go_on.item():
-        for trainee, into in zip((plain, wrapped), times, strict=True):
-            for _ in range(BLOCK):
-                dist.barrier()
-                into.append(_timed(trainee.step, device))
-        go_on.fill_(float(time.perf_counter() - began_s < budget_s))
-        dist.broadcast(go_on, 0)
-    separate, together = (_all_ranks(kind, device) for kind in times)
-    return Ran(
-        backend=ran.backend,
-        links=ran.links,
-        alone_s=separate.max(dim=0).values.tolist(),
-        together_s=together.max(dim=0).values.tolist(),
-        own_s=separate.flatten().tolist(),
-    )
 
 
 if __name__ == "__main__":

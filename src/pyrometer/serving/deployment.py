@@ -16,14 +16,14 @@ from pyrometer.garbage import Settled
 from pyrometer.listening import bound_socket, require_token, url_of
 from pyrometer.monitor.monitor import Monitor
 from pyrometer.quantity import Seconds, format_percent
-from pyrometer.rollout.agent import Agent
+from pyrometer.rollout.agent import Agent, Followed
 from pyrometer.rollout.router import Router
 from pyrometer.serving.batching.policy import BatchPolicy
 from pyrometer.serving.batching.service_times import ServiceTimes
 from pyrometer.serving.planning.arrivals import Arrival, recorded
 from pyrometer.serving.planning.plan import Model, evaluate
 from pyrometer.serving.running.batcher import Batcher, Observer
-from pyrometer.serving.running.canary import Canary, ShadowCanary
+from pyrometer.serving.running.canary import Canary, ShadowCanary, require_fitting
 from pyrometer.serving.running.counting import Counting
 from pyrometer.serving.running.memory import MemoryWatch
 from pyrometer.serving.running.versions import Versions
@@ -43,14 +43,22 @@ class Candidate(NamedTuple):
     """A version beside the first: it gets a share of the batches, that of a rollout, or all of them in the shadow."""
 
     source: Source
-    share: float
+    share: float = 0.0
     is_shadow: bool = False
-    agent: Agent | None = None
+    rollout: Followed | None = None
 
-    @property
-    def control(self) -> str:
-        """A second copy of the first version, as cold as the candidate is; empty for none."""
-        return "" if self.agent is None else self.agent.state.plan.control
+    def agent(self, version: str) -> Agent | None:
+        """Who routes and counts beside this version, where a rollout says the share.
+
+        Raises:
+            StoreError: the rollout cannot be read.
+            InputError: it is about something else, or there is none.
+        """
+        if self.rollout is None:
+            return None
+        agent = self.rollout.agent(shadow=self.is_shadow)
+        require_fitting(agent.state.plan, version, next_version(version), is_shadow=self.is_shadow)
+        return agent
 
 
 class Deployment:
@@ -84,6 +92,8 @@ class Deployment:
         say: Say = lambda _: None,
     ) -> None:
         require_token(settings.host, token, TOKEN)
+        self._agent = None if candidate is None else candidate.agent(settings.version)
+        self._canary: Canary | None = None
         self.settings = settings
         self.name = settings.name or source.name()
         self.token = token
@@ -113,8 +123,8 @@ class Deployment:
             return None
         name = next(name for name in self._open if name != self._current)
         where = self._candidate.source.target
-        if self._candidate.agent is not None:
-            rollout = self._candidate.agent.state.plan.name
+        if self._agent is not None:
+            rollout = self._agent.state.plan.name
             does = "computes beside, unseen," if self._candidate.is_shadow else "answers"
             return f"version {name} ({where}) {does} the share of rollout {rollout}"
         if self._candidate.is_shadow:
@@ -135,14 +145,12 @@ class Deployment:
         self._current = self.settings.version
         self._open[self._current] = self._preparing.prepare(self._source, self._current, Worker())
         if self._candidate is not None:
-            name = _next_version(self._current)
-            self._open[name] = self._preparing.prepare(
-                self._candidate.source, name, Worker(), most_rows=self.first.most_rows
-            )
-            control = self._candidate.control
-            if control:
-                self._open[control] = self._preparing.prepare(
-                    self._source, control, Worker(), most_rows=self.first.most_rows
+            besides = {next_version(self._current): self._candidate.source}
+            if self._agent is not None and self._agent.state.plan.control:
+                besides[self._agent.state.plan.control] = self._source
+            for name, source in besides.items():
+                self._open[name] = self._preparing.prepare(
+                    source, name, Worker(), most_rows=self.first.most_rows
                 )
         return self.first
 
@@ -155,23 +163,27 @@ class Deployment:
         from pyrometer.serving.http.server import InferenceServer
 
         settings = self.settings
-        app, canary = self.application()
+        app = self.application()
         self._server = InferenceServer(app, drain_s=settings.drain_s, slow_s=settings.slow_s)
         assert self._bound is not None
         bound, self._bound = self._bound, None
-        with app.monitor, self._settled, self._reloaded_by_signal():
-            following = None if canary is None else asyncio.create_task(canary.follow())
+        with self.watched(app), self._reloaded_by_signal():
             try:
                 await self._server.run_until_ended(bound, on_ready)
             finally:
                 app.batcher.close()
-                if following is not None:
-                    following.cancel()
         if self.too_much:
             raise UserProgramError(
                 f"memory: {self.too_much} bytes (most-memory); what was accepted was answered; start the server again, and "
                 "see what the model keeps by pyrometer memory TARGET"
             )
+
+    @contextlib.contextmanager
+    def watched(self, app: Application) -> Iterator[None]:
+        """Within the block the application is watched, and its rollout followed."""
+        following = contextlib.nullcontext() if self._canary is None else self._canary.following()
+        with app.monitor, self._settled, following:
+            yield
 
     def application(
         self,
@@ -179,8 +191,8 @@ class Deployment:
         labels: dict[str, str] | None = None,
         metrics: Callable[[], Awaitable[bytes]] | None = None,
         may_reload: bool = True,
-    ) -> tuple[Application, Canary | None]:
-        """What answers on the running loop, with a monitor to be started, and who says the share of another version.
+    ) -> Application:
+        """What answers on the running loop; `watched` starts its monitor.
 
         Args:
             labels: of all its metrics.
@@ -194,14 +206,14 @@ class Deployment:
         monitor = Monitor(model=self.name, device=device, labels=labels, **self._monitoring)
         self.counting = counting = Counting(monitor)
         self._versions = Versions(self.first.program)
-        canary = self._admit_candidate(counting)
+        self._canary = self._admit_candidate(counting)
         times = ServiceTimes.of(self.first.points)
         batcher = Batcher(
             self._versions,
             self.policy,
             times,
             limit_s=settings.hang_s,
-            observer=canary or counting,
+            observer=self._canary or counting,
             tolerance=settings.tolerance,
         )
         app = Application(
@@ -216,7 +228,7 @@ class Deployment:
             metrics=metrics,
         )
         monitor.add(MemoryWatch(settings.most_memory_bytes, self._preparing.say, self._end_for_memory))
-        return app, canary
+        return app
 
     def _end_for_memory(self, evidence: str) -> None:
         self.too_much = evidence
@@ -244,7 +256,7 @@ class Deployment:
             PyrometerError: it cannot be served; the present one goes on.
         """
         async with self._reloading:
-            name = _next_version(self._current)
+            name = next_version(self._current)
             first = self.first
             fresh = await asyncio.to_thread(
                 self._preparing.prepare, self._source, name, Worker(), anew=True, most_rows=first.most_rows
@@ -265,13 +277,11 @@ class Deployment:
     def _admit_candidate(self, observer: Observer) -> Canary | None:
         if self._candidate is None:
             return None
-        name = next(name for name in self._open if name != self._current)
-        self._versions.add(self._open[name].program)
-        if self._candidate.agent is not None:
-            if self._candidate.control:
-                self._versions.add(self._open[self._candidate.control].program)
-            kind = ShadowCanary if self._candidate.is_shadow else Canary
-            canary = kind(self._candidate.agent, observer, self._versions.names)
+        name, *_ = besides = [name for name in self._open if name != self._current]
+        for one in besides:
+            self._versions.add(self._open[one].program)
+        if self._agent is not None:
+            canary = (ShadowCanary if self._candidate.is_shadow else Canary)(self._agent, observer)
             self._versions.route(canary.choose, canary.choose_shadow)
             return canary
         if self._candidate.is_shadow:
@@ -344,10 +354,10 @@ class Deployment:
         return dict(msgspec.to_builtins(found))
 
 
-def _next_version(version: str) -> str:
+def next_version(version: str) -> str:
     """The number after, or a number behind a name.
 
-    >>> _next_version("1"), _next_version("v2.1"), _next_version("main")
+    >>> next_version("1"), next_version("v2.1"), next_version("main")
     ('2', 'v2.2', 'main-2')
     """
     head = version.rstrip("0123456789")

@@ -83,7 +83,7 @@ def among(rows: IntArray, wanted: IntArray) -> Mask:
 
 
 def each_once(numbers: IntArray) -> IntArray:
-    """The different numbers of any size, in order; `np.unique` takes many times longer, and loads masked arrays.
+    """The different numbers of any size, in order; `np.unique` hashes them, which takes many times longer.
 
     >>> each_once(np.array([9, -4, 9])).tolist()
     [-4, 9]

@@ -47,7 +47,7 @@ def test_it_answers_with_metrics_of_all_and_loads_nothing_anew(deployment):
         async def metrics():
             return b"of all"
 
-        app, _ = deployment.application(labels={"replica": "a"}, metrics=metrics, may_reload=False)
+        app = deployment.application(labels={"replica": "a"}, metrics=metrics, may_reload=False)
         with app.monitor:
             assert (await infer(app, 3.0))[0] == 200
             assert await asked(app, "/metrics") == (200, b"of all")
@@ -58,7 +58,7 @@ def test_it_answers_with_metrics_of_all_and_loads_nothing_anew(deployment):
 
 def test_a_cancelled_request_leaves_the_queue(deployment, moody):
     async def main():
-        app, _ = deployment.application()
+        app = deployment.application()
         with app.monitor:
             running = infer(app, WAITS)
             await asyncio.to_thread(moody.is_waiting.wait, 60)

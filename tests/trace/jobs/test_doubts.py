@@ -49,6 +49,33 @@ def test_two_files_for_one_rank(synthetic_job: Any, capfd: pytest.CaptureFixture
     assert [report["rank"] for report in told["evidence"]["ranks"]] == [0, 1, 2, 3]
 
 
+def test_of_two_runs_in_a_folder_the_later_is_compared_whatever_its_files_are_called(
+    synthetic_job: Any,
+) -> None:
+    """Names begin with the number of a process, which falls from rank to rank, and is larger or smaller in the run before."""
+    paths = synthetic_job(slow_us={2: 200}).write()
+    for rank, path in enumerate(paths):
+        path.rename(path.with_name(f"host_{[998, 1002, 1001, 1003][rank]}.pt.trace.json"))
+    later = synthetic_job(slow_us={1: 300}, clock_us=dict.fromkeys(range(4), 60 * HOUR_US / 1000)).write()
+    moved = [
+        path.rename(path.with_name(f"host_{[1000, 1004, 999, 997][rank]}.pt.trace.json"))
+        for rank, path in enumerate(later)
+    ]
+    job = job_of(sorted(paths[0].parent.glob("*.json")))
+    assert [row.path for row in job.ranks] == [str(path) for path in moved]
+    assert [straggler.rank for straggler in job.stragglers] == [1]
+    (only,) = job.warnings
+    assert "and 3 more such: it recorded rank " in only
+    assert "3 min 36 s earlier than the file that is compared" in only
+
+
+def test_the_steps_of_a_file_that_is_cut_off_are_no_doubt_of_their_own(synthetic_job: Any) -> None:
+    paths = synthetic_job().write()
+    paths[2].write_text(paths[2].read_text()[: paths[2].stat().st_size // 2])
+    (only,) = job_of(paths).warnings
+    assert only.startswith("1 file cut off: that of rank 2")
+
+
 def test_clocks_hours_apart_are_aligned_and_said(synthetic_job: Any) -> None:
     job = job_of(synthetic_job(slow_us={2: 200}, clock_us={1: 2 * HOUR_US, 3: -HOUR_US}).write())
     assert [line.split("; ")[0] for line in job.warnings] == [

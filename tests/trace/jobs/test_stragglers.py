@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -34,6 +35,23 @@ def test_a_rank_that_waits_for_data_is_blamed_on_the_host(synthetic_job: Any) ->
     assert suspect.side == "host"
     assert "DataLoader" in suspect.name
     assert suspect.excess_ns == 5 * 400 * US
+
+
+def test_a_thread_that_sleeps_beside_the_work_is_no_reason(synthetic_job: Any) -> None:
+    paths = synthetic_job(loading_us={1: 400}).write()
+    document = json.loads(paths[1].read_text())
+    asleep = {
+        "cat": "python_function",
+        "name": "<built-in function sleep>",
+        "tid": 77,
+        "ts": 1010,
+        "dur": 430,
+    }
+    document["traceEvents"].append({**document["traceEvents"][0], **asleep, "args": {}})
+    paths[1].write_text(json.dumps(document))
+    (straggler,) = read_job(paths, workers=1).stragglers
+    assert "DataLoader" in straggler.suspects[0].name
+    assert not any("sleep" in suspect.name for suspect in straggler.suspects)
 
 
 def test_of_two_late_ranks_only_the_last_delays_and_by_its_lead(synthetic_job: Any) -> None:

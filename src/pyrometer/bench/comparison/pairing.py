@@ -14,6 +14,9 @@ import numpy as np
 from pyrometer.bench.autocorrelation import Floats, lag_one
 from pyrometer.bench.quantiles import normal_quantile
 
+TRIMMED = 0.2
+"""Of the blocks of one process at each end, where its estimate is their mean."""
+
 MOST_EXACT = 25
 """Blocks up to which the distribution of their signed ranks is counted out."""
 
@@ -66,6 +69,16 @@ def signed_rank_p(blocks: Floats) -> float:
     from scipy import stats  # slow to import
 
     return float(stats.wilcoxon(blocks).pvalue)
+
+
+def trimmed_mean(blocks: Floats) -> float:
+    """The mean of blocks without the outer fifths.
+
+    >>> trimmed_mean(np.array([9.0, 1.0, 2.0, 3.0, -9.0]))
+    2.0
+    """
+    cut = int(TRIMMED * len(blocks))
+    return float(np.sort(blocks)[cut : len(blocks) - cut].mean())
 
 
 def robust_sd(blocks: Floats) -> float:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.comparison.decision import (
@@ -27,7 +26,9 @@ from pyrometer.bench.comparison.decision import (
     DecisionRule,
     outcome_of,
 )
+from pyrometer.bench.comparison.pairing import trimmed_mean
 from pyrometer.bench.comparison.verdict import Metric, Verdict
+from pyrometer.bench.distributions import student_quantile, student_tail
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.quality import Caveat, CaveatCode, caveat
 from pyrometer.bench.stage import Progress
@@ -43,7 +44,6 @@ NUM_BLOCKS = 40
 NUM_BLOCKS_SHORT = 60
 SHORT_STEP_S = 1e-3
 FEWEST_BLOCKS = 20
-TRIMMED = 0.2
 WARMUP_S = 10.0
 
 
@@ -76,7 +76,7 @@ class ProcessBlocks(Record, frozen=True, kw_only=True):
     @property
     def estimate(self) -> float:
         """ln(candidate/baseline) of this process: the mean of the blocks without the outer fifths."""
-        return float(stats.trim_mean(self.log_ratios, TRIMMED))
+        return trimmed_mean(np.asarray(self.log_ratios))
 
 
 def replicate(
@@ -185,7 +185,15 @@ def processes_needed(estimates: Floats, rule: DecisionRule) -> int:
 
 
 def _half_width(estimates: Floats, n: int, alpha: float) -> float:
-    return float(stats.t.ppf(1 - alpha / 2, n - 1) * np.std(estimates, ddof=1) / math.sqrt(n))
+    return float(student_quantile(1 - alpha / 2, n - 1) * np.std(estimates, ddof=1) / math.sqrt(n))
+
+
+def _p_value(estimates: Floats) -> float | None:
+    """Two-sided, of Student's test against no change; null for fewer than two processes."""
+    if len(estimates) < 2:
+        return None
+    mean, error = float(np.mean(estimates)), float(np.std(estimates, ddof=1)) / math.sqrt(len(estimates))
+    return student_tail(mean / error, len(estimates) - 1) if error else float(mean == 0)
 
 
 @dataclass
@@ -283,7 +291,7 @@ class _Replication:
             slot_effect=float(np.median([blocks.slot_effect for blocks in done])),
             needed_s=None if decision.outcome or num_more is None else num_more * elapsed_s / len(done),
             reason=self._reason(num_more),
-            p_value=float(stats.ttest_1samp(self._estimates, 0.0).pvalue) if len(done) > 1 else None,
+            p_value=_p_value(self._estimates),
             seed=self.seed,
             interrupted=self.interrupted,
             caveats=self._caveats(),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pyrometer.bench.quantiles import normal_quantile
 from pyrometer.guard.history.record import ChangePoint, Point, Series
 from pyrometer.guard.history.series import CONFIDENCE
 
@@ -94,11 +95,9 @@ def _pelt(scores: npt.NDArray[np.float64], penalty: float) -> list[int]:
 
 
 def _change(series: Series, own: Sequence[Point], inflation: float) -> ChangePoint:
-    from scipy import stats  # takes longer to import than a listing takes
-
     total = math.fsum(point.log_ratio for point in own)
     error = inflation * math.sqrt(math.fsum(point.stderr**2 for point in own))
-    half = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * error
+    half = normal_quantile((1 + CONFIDENCE) / 2) * error
     return ChangePoint(
         benchmark=series.benchmark,
         metric=series.metric,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyrometer.bench.quantiles import normal_quantile
 from pyrometer.guard.gate import Gate, GuardReport
 from pyrometer.guard.history.record import Point, Series
 
@@ -87,10 +88,8 @@ def _is_link(gate: Gate) -> bool:
 
 
 def _points(links: Iterable[tuple[Recorded, Gate]], spread: float) -> Iterable[Point]:
-    from scipy import stats  # takes longer to import than a listing takes
-
     total, variance = 0.0, 0.0
-    reach = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    reach = normal_quantile((1 + CONFIDENCE) / 2)
     for job, gate in links:
         log_ratio, stderr = estimate(gate, spread)
         total, variance = total + log_ratio, variance + stderr**2

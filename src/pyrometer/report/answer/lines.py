@@ -54,8 +54,7 @@ def screen(answer: ShortAnswer, width: int) -> list[Text]:
     top = _headline(answer, width)
     top += [Text(flowing(answer.bound, width))] if answer.bound else []
     top += [line for goal in answer.goals[:MOST_GOALS] for line in _goal(goal, width)]
-    alerts = list(answer.alerts)[:MOST_ALERTS]
-    top += [Text(f"! {clipped(alert, width - 2)}", "yellow") for alert in alerts]
+    top += [line for alert in answer.alerts[:MOST_ALERTS] for line in _alert(alert, width)]
     bottom = _foot(answer, width)
     rows = [] if answer.whole is None else [Text(), *_rows(answer.whole, width)]
     spaced = [*rows, Text()]
@@ -81,6 +80,11 @@ def _headline(answer: ShortAnswer, width: int) -> list[Text]:
 def _goal(said: str, width: int) -> list[Text]:
     tone = {"✓": "green", "✗": "red"}.get(said[:1], "yellow")
     return [Text(line, tone) for line in cut(wrapped(said, width), 2, width)]
+
+
+def _alert(said: str, width: int) -> list[Text]:
+    lines = cut(wrapped(said, width - 2), 2, width - 2)
+    return [Text(f"{'  ' if number else '! '}{line}", "yellow") for number, line in enumerate(lines)]
 
 
 def _fixes(answer: ShortAnswer, width: int, room: int) -> list[Text]:

@@ -46,6 +46,7 @@ def of_document(document: TraceDocument) -> ShortAnswer:
         _name(document),
         _figure(lead, of_step.step_s(about)),
         bound=step.bound(about),
+        alerts=document.evidence.job.warnings if document.evidence.job is not None else (),
         fixes=meant,
         nothing=fixes.nothing(document.diagnosis),
         whole=whole,
@@ -57,8 +58,8 @@ def of_document(document: TraceDocument) -> ShortAnswer:
 def _lead(document: TraceDocument, ranks: Sequence[RankReport]) -> RankReport:
     """The rank for which the others wait; else the one that the verdict is about."""
     job = document.evidence.job
-    late = job.stragglers[0].rank if job is not None and job.stragglers else None
-    return next((report for report in ranks if report.rank == late), ranks[0])
+    late = job.slowest if job is not None else None
+    return next((report for report in ranks if late is not None and report.rank == late.rank), ranks[0])
 
 
 def _name(document: TraceDocument) -> str:
@@ -82,12 +83,11 @@ def _figure(report: RankReport, step_s: float | None) -> str:
 
 def _trust(document: TraceDocument, report: RankReport) -> str:
     said = [f"repaired: {repair.message}" for repair in report.repaired[:1]]
-    said.append(f"confidence {report.confidence}")
+    said.append(f"confidence {trace_document.confidence(document, report)}")
     capture = document.evidence.capture
     if capture is not None and capture.overhead_ratio is not None:
         said.append(f"the profiler made steps {capture.overhead_ratio:.3g}× as long")
-    said += document.evidence.job.warnings[:1] if document.evidence.job is not None else []
-    grave = [issue.message for issue in report.health if issue.severity != "info"]
+    grave = [issue.message for issue in report.health if issue.severity != "info" or issue.code == "one_rank"]
     return " · ".join([*said, *grave[:1]])
 
 

@@ -43,15 +43,22 @@ def subtitle(document: TraceDocument) -> str:
             )
         told.append(f"{report.num_events:,} events")
         told += sorted(set(report.devices)) or ["no device work"]
-        told.append(f"confidence {report.confidence}")
+        told.append(f"confidence {confidence(document, report)}")
     return " · ".join(told)
+
+
+def confidence(document: TraceDocument, report: RankReport) -> str:
+    """How far a rank's trace can be trusted; beside doubtful files no comparison is more than medium."""
+    job = document.evidence.job
+    doubtful = job is not None and bool(job.warnings)
+    return "medium" if doubtful and report.confidence == "high" else report.confidence
 
 
 def number_of_ranks(document: TraceDocument) -> str:
     """How many ranks are here, and of how many where some are missing."""
     job = document.evidence.job
     held = len(document.reports) if job is None else len(job.ranks)
-    if job is not None and job.world_size is not None and job.missing_ranks:
+    if job is not None and job.world_size is not None and job.missing_ranks and held < job.world_size:
         return f"{held:,} of {job.world_size:,} ranks"
     return counted(held, "rank")
 

@@ -23,9 +23,9 @@ def sections(job: Job) -> list[Section]:
 
 def late(job: Job | None) -> str:
     """The rank that the others wait for; empty where they wait for none."""
-    if job is None or not job.stragglers or not job.stragglers[0].caused_wait_ns:
+    worst = job.slowest if job is not None else None
+    if worst is None:
         return ""
-    worst = job.stragglers[0]
     return f"Rank {worst.rank} makes the others wait {ns(worst.caused_wait_ns)}"
 
 

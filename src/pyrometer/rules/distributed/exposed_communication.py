@@ -2,7 +2,8 @@
 
 ## What it does
 Reports the share of a rank's time in which a collective runs and nothing else does. With the traces of all ranks, what is waiting
-for a rank that comes late is taken out, since faster communication would not shorten it.
+for a rank that comes late is taken out, since faster communication would not shorten it; where ranks have no trace, the rest may be waiting
+for them.
 
 ## Why it costs
 While gradients or parameters travel in the open, the device computes nothing. With more ranks the share grows, so that each
@@ -42,6 +43,7 @@ from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
 from pyrometer.rules.rule import Case, Findings, Limit, declare
+from pyrometer.text import listed
 
 if TYPE_CHECKING:
     from pyrometer.trace.records.device import CollectiveGroup
@@ -75,10 +77,12 @@ def explain(case: Case) -> Findings:
         return
     worst = report.collectives[0]
     step_s = case.step_s
+    missing = case.job.missing_ranks if case.job is not None else []
     yield RULE.finding(
         message=(
             f"communication that nothing hides takes {format_percent(share)} of the time, "
             f"{f'{format_seconds(share * step_s)} per step, ' if step_s is not None else ''}most of it in {worst.name}"
+            + (f"; rank {listed(missing)}, without a trace, may be what it waits for" if missing else "")
         ),
         where=place_of_collective(worst, report),
         evidence={
@@ -99,8 +103,8 @@ def explain(case: Case) -> Findings:
         ),
         gain=_gain(report, share),
         lever="bucket_size" if worst.name == "all_reduce" else None,
-        confidence="high" if waited is not None else "medium",
-        advice=_advice(worst),
+        confidence="low" if missing else "high" if waited is not None else "medium",
+        advice=f"Trace rank {listed(missing)}, too, before anything else." if missing else _advice(worst),
         resource="comm",
     )
 

@@ -40,6 +40,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
 from pyrometer.rules.rule import Case, Findings, Limit, declare
+from pyrometer.trace.jobs.job import MAX_CHANCE, MIN_GAIN, MIN_PERSISTENCE
 
 if TYPE_CHECKING:
     from pyrometer.trace.jobs.job import Straggler, Suspect
@@ -50,9 +51,11 @@ RULE = declare(
     scope="symptom",
     fix_class="semantic",
     limits=(
-        Limit("min_share", 0.02, "less than that of the time is the usual jitter between ranks"),
-        Limit("min_persistence", 0.6, "in a job of equals every rank is the last one now and then"),
-        Limit("max_chance", 0.01, "of some ranks that are alike, one is always the slowest by chance"),
+        Limit("min_share", MIN_GAIN, "less than that of the time is the usual jitter between ranks"),
+        Limit(
+            "min_persistence", MIN_PERSISTENCE, "in a job of equals every rank is the last one now and then"
+        ),
+        Limit("max_chance", MAX_CHANCE, "of some ranks that are alike, one is always the slowest by chance"),
     ),
 )
 
@@ -64,15 +67,11 @@ LOADER = "DataLoader"
 def explain(case: Case) -> Findings:
     """Ranks whose delay lengthens the step of all."""
     job = case.job
-    span = max((row.span_ns for row in job.ranks), default=0) if job is not None else 0
-    if job is None or not span:
-        return
-    for index, straggler in enumerate(job.stragglers):
-        share = straggler.gain_ns / span
-        steady = straggler.persistence is None or straggler.persistence >= case.limit(RULE, "min_persistence")
-        steady &= straggler.chance is None or straggler.chance <= case.limit(RULE, "max_chance")
-        if share < case.limit(RULE, "min_share") or not steady:
+    limits = [case.limit(RULE, limit.name) for limit in RULE.limits]
+    for index, straggler in enumerate(job.stragglers if job is not None else []):
+        if job is None or not job.span_ns or not straggler.slows(job.span_ns, *limits):
             continue
+        share = straggler.gain_ns / job.span_ns
         suspect = straggler.suspects[0] if straggler.suspects else None
         yield RULE.finding(
             message=_message(straggler, suspect, share),

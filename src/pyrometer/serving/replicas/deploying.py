@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,22 @@ from msgspec.structs import replace
 from pyrometer.cluster import LOCAL, connected, host_of
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.listening import bound_socket, is_loopback, require_token
-from pyrometer.quantity import Bytes
+from pyrometer.quantity import Bytes, Seconds
 from pyrometer.serving.deployment import Candidate
 from pyrometer.serving.replicas.replica import Order, Replica, application
 from pyrometer.serving.settings import TOKEN, ServeSettings
 from pyrometer.serving.starting.preparing import Say
 from pyrometer.serving.starting.source import Source
+from pyrometer.store.place import is_server
 from pyrometer.tuning.shapes.axes import Dims
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - needs a token, see below
 REPEATED_BYTES: Bytes = 1 << 18
 """The proxy holds a request of so many bytes until it is answered, and sends it to another replica where its first one dies."""
+MOST_DEATHS = 3
+"""Of replicas that start, before the first one runs."""
+_DIED = "ActorDiedError"
+POLL_S: Seconds = 0.2
 MOST_AT_ONCE = 100_000
 """Beyond all queues of ours: these decide what is refused, with 429, and say when to come again."""
 
@@ -82,6 +88,8 @@ def deployed(
     is_local = address == LOCAL
     host = settings.host if is_local or not is_loopback(settings.host) else EVERYWHERE
     require_token(host, token, TOKEN)
+    if candidate is not None:
+        _require_followable(candidate, settings.version, address, is_local=is_local)
     settings = replace(
         settings, host=host, port=_port(settings, is_local=is_local), threads=settings.threads or 1
     )
@@ -102,10 +110,9 @@ def deployed(
         try:
             say(f"starting {settings.replicas} replicas, each of which proves and warms the model")
             with told_plainly(name):
-                served = _bound(serve, order, name)
-                handle = serve.run(served, name=name, route_prefix="/", logging_config=_SILENT)
-                shown: str = handle.screen.remote().result()
-            yield shown
+                target = serve.RunTarget(_bound(serve, order, name), name, logging_config=_SILENT)
+                [handle] = serve.run_many([target], wait_for_applications_running=False)
+                yield _screen_once_started(serve, name, handle, say)
         finally:
             # Ray waits for what was accepted, and only then ends its replicas.
             serve.shutdown() if is_local else serve.delete(name)
@@ -123,9 +130,48 @@ def _bound(serve: Any, order: Order, name: str) -> Any:
         ray_actor_options={"num_cpus": settings.threads, "num_gpus": settings.gpus},
         max_ongoing_requests=MOST_AT_ONCE,
         graceful_shutdown_timeout_s=settings.drain_s,
-        max_constructor_retry_count=1,
+        max_constructor_retry_count=MOST_DEATHS,
     )
     return made.bind(order)
+
+
+def _screen_once_started(serve: Any, name: str, handle: Any, say: Say) -> str:
+    """What a replica prints once all of them answer; one that dies before is told, and Ray starts another.
+
+    Raises:
+        UserProgramError: they die each time.
+        RuntimeError: what a replica raised, which it would raise again, or what keeps Ray from starting any.
+    """
+    known = ""
+    while (found := serve.status().applications[name]).status != "RUNNING":
+        told = found.deployments[name].message if name in found.deployments else found.message
+        if found.status == "DEPLOY_FAILED" and _DIED in told:
+            raise UserProgramError(
+                f"{name}: replicas died {MOST_DEATHS} times while they loaded the model; see whether it ends its process or takes all "
+                f"memory, by pyrometer serve without --cluster"
+            )
+        if found.status == "DEPLOY_FAILED" or _RAISED.search(told):
+            raise RuntimeError(told)
+        if told != known and _DIED in told:
+            say("a replica died while it started; another one starts in its place")
+        known = told
+        time.sleep(POLL_S)
+    shown: str = handle.screen.remote().result()
+    return shown
+
+
+def _require_followable(candidate: Candidate, version: str, address: str, *, is_local: bool) -> None:
+    """Find out before Ray is asked for anything whether replicas could follow a rollout.
+
+    Raises:
+        PyrometerError: they could not.
+    """
+    if candidate.rollout is not None and not is_local and not is_server(candidate.rollout.location):
+        raise InputError(
+            f"--rollout {candidate.rollout.name} and --cluster {address}: replicas on other machines cannot read the folder "
+            f"{candidate.rollout.location}; keep the rollout in postgresql:// or redis:// (store in [tool.pyrometer], or PYROMETER_STORE)"
+        )
+    candidate.agent(version)
 
 
 def _port(settings: ServeSettings, *, is_local: bool) -> int:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 from typing import Any, NamedTuple
 
-from pyrometer.garbage import Settled
 from pyrometer.monitor.export.prometheus import joined_pages
 from pyrometer.serving.deployment import Candidate, Deployment
 from pyrometer.serving.http.app import Application
@@ -76,14 +75,13 @@ class Replica:
         )
         self._stack.callback(self._deployment.close)
         self._deployment.prepare()
-        self._stack.enter_context(Settled())
         context = serve.get_replica_context()
         self._handle = serve.get_deployment_handle(context.deployment, context.app_name)
         # Ray's proxy asks any replica, and sums of one after those of another would look like restarts.
-        self._app, _ = self._deployment.application(
+        self._app = self._deployment.application(
             labels={"replica": context.replica_tag}, metrics=self._pages, may_reload=False
         )
-        self._stack.enter_context(self._app.monitor)
+        self._stack.enter_context(self._deployment.watched(self._app))
         _applications.append(self._app)
 
     async def _pages(self) -> bytes:

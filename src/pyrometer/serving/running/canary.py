@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
 
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.rollout.agent import Agent
 from pyrometer.rollout.counts import LATENCY
+from pyrometer.rollout.plan import Plan
 from pyrometer.rollout.router import Route
 from pyrometer.serving.running.batcher import Bucket, Ended, Observer
 from pyrometer.serving.running.shadow import Compared
 
 TICK_S: Seconds = 1.0
+
+
+def require_fitting(plan: Plan, old: str, new: str, *, is_shadow: bool) -> None:
+    """Find out before a model is loaded whether a rollout is about what is to be served.
+
+    Raises:
+        InputError: it is about other versions, does not assign batches by chance, or tests latencies of a shadow and has no control.
+    """
+    if (plan.old, plan.new) != (old, new) or plan.assignment != "batch":
+        raise InputError(
+            f"rollout {plan.name!r}: assigns each {plan.assignment} to {plan.old} or {plan.new}; this server assigns each batch to "
+            f"{old} or {new}: start it with --old {old} --new {new}"
+        )
+    timed = next((metric.name for metric in plan.metrics if metric.counted == LATENCY), None)
+    if is_shadow and timed is not None and not plan.control:
+        raise InputError(
+            f"rollout {plan.name!r}: tests {timed}, and a shadow is slower than what it runs beside; start it with --control NAME, a "
+            "second copy of the old version that runs in the shadow, too"
+        )
 
 
 class Canary:
@@ -21,19 +43,9 @@ class Canary:
     Args:
         agent: of the rollout.
         observer: is told all the same.
-        versions: that are loaded.
-
-    Raises:
-        InputError: the rollout is about other versions, or does not assign batches by chance.
     """
 
-    def __init__(self, agent: Agent, observer: Observer, versions: list[str]) -> None:
-        plan = agent.state.plan
-        if {plan.old, plan.new, plan.control} - {""} != set(versions) or plan.assignment != "batch":
-            raise InputError(
-                f"rollout {plan.name!r}: assigns each {plan.assignment} to {plan.old} or {plan.new}; this server assigns each batch to "
-                f"{' or '.join(versions)}: start it with --old {versions[0]} --new {versions[1]}"
-            )
+    def __init__(self, agent: Agent, observer: Observer) -> None:
         self._agent, self._observer = agent, observer
         self._route: Route | None = None
 
@@ -72,11 +84,24 @@ class Canary:
         """Told to whoever counts."""
         self._observer.shadowed(compared)
 
-    async def follow(self) -> None:
-        """Send counts and read the share, until cancelled; the store may be slow, and is asked beside the loop."""
-        while True:
-            await asyncio.to_thread(self._agent.tick)
-            await asyncio.sleep(TICK_S)
+    @contextlib.contextmanager
+    def following(self) -> Iterator[None]:
+        """Send counts and read the share, beside the loop since the store may be slow; at the end what is left is sent."""
+        ends = threading.Event()
+
+        def follow() -> None:
+            while not ends.is_set():
+                self._agent.tick()
+                ends.wait(TICK_S)
+            self._agent.tick()
+
+        thread = threading.Thread(target=follow, name="pyrometer-rollout", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ends.set()
+            thread.join()
 
 
 class ShadowCanary(Canary):
@@ -84,21 +109,11 @@ class ShadowCanary(Canary):
 
     Who computes is drawn once a batch has its answers and the shadow is free. A shadow runs beside the next batch, and is slower for it:
     latencies are compared only where a second copy of the old version, the control, runs in the shadow as well.
-
-    Raises:
-        InputError: as of a canary, or the rollout tests latencies and has no control.
     """
 
-    def __init__(self, agent: Agent, observer: Observer, versions: list[str]) -> None:
-        super().__init__(agent, observer, versions)
-        plan = agent.state.plan
-        self._has_control = bool(plan.control)
-        timed = next((metric.name for metric in plan.metrics if metric.counted == LATENCY), None)
-        if timed is not None and not self._has_control:
-            raise InputError(
-                f"rollout {plan.name!r}: tests {timed}, and a shadow is slower than what it runs beside; start it with --control NAME, a "
-                "second copy of the old version that runs in the shadow, too"
-            )
+    def __init__(self, agent: Agent, observer: Observer) -> None:
+        super().__init__(agent, observer)
+        self._has_control = bool(agent.state.plan.control)
         self._last: Ended | None = None
 
     def choose(self) -> str:

@@ -19,7 +19,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import Bytes
 from pyrometer.trace.allocations import allocations
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.program.where import PLACE, place_names, place_of, where
+from pyrometer.trace.program.where import PLACE, place_of, places_of, where
 from pyrometer.trace.records.memory import (
     AllocationSite,
     DeviceMemory,
@@ -29,7 +29,7 @@ from pyrometer.trace.records.memory import (
     OpMemory,
     StepMemory,
 )
-from pyrometer.trace.rows import each_once, pick
+from pyrometer.trace.rows import each_once
 from pyrometer.trace.trace import RankTrace
 
 MAX_POINTS = 2000
@@ -145,8 +145,9 @@ def _by_place(trace: RankTrace, events: pl.DataFrame, *keys: str, **sums: pl.Exp
     """Sums over allocations by their place, all null outside of everything, and other keys; in order of first occurrence."""
     owner = pl.coalesce("op", "owner").fill_null(-1).alias("row")
     summed = events.group_by(*keys, owner, maintain_order=True).agg(**sums)
-    names, rows = place_names(trace), summed["row"].to_numpy()
-    placed = summed.with_columns(pick(names[name], rows).alias(name) for name in PLACE)
+    known = summed["row"] >= 0
+    places = places_of(trace, summed["row"].clip(0)).select(pl.when(known).then(pl.all()))
+    placed = summed.hstack(places)
     return placed.group_by(*keys, *PLACE, maintain_order=True).agg(pl.col(*sums).sum())
 
 

@@ -14,11 +14,11 @@ import polars as pl
 
 from pyrometer.trace.analysis.operators import op_rows
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.naming.frames import frame_parts
 from pyrometer.trace.program.rollup import above, is_repeated
-from pyrometer.trace.program.where import place_names
-from pyrometer.trace.rows import pick, positions
+from pyrometer.trace.program.where import names_of_places
+from pyrometer.trace.rows import among, pick, positions
 from pyrometer.trace.trace import RankTrace
 
 LINE = ("file", "line", "function")
@@ -67,22 +67,17 @@ def user_lines(trace: RankTrace) -> pl.DataFrame:
 
 def _placed(trace: RankTrace) -> pl.DataFrame:
     """Host events and device work that belong to a function: where, how long, and for which operator."""
-    events = trace.events
-    places = place_names(trace).select(LINE)
-    ops = op_rows(trace)
-    op = np.append(ops.event, -1)[ops.of_event]
-    return (
-        places.hstack(events.select("kind", "self_ns", "dur_ns"))
-        .with_columns(
-            op=pick(events["name"], op),
-            host_ns=pl.when(is_kind(*HOST)).then("self_ns").otherwise(0),
-            device_ns=pl.when(is_kind(*DEVICE_WORK)).then("dur_ns").otherwise(0),
-            is_op=pl.Series(np.isin(np.arange(len(op)), ops.event)),
-            is_kernel=is_kind(Kind.KERNEL),
-            is_backward=pl.Series(trace.places.backward >= 0),
-            is_time=is_kind(*HOST, *DEVICE_WORK),
-        )
-        .filter(pl.col("file").is_not_null() & pl.col("is_time"))
+    events, names, ops = trace.events, names_of_places(trace), op_rows(trace)
+    known = names.frames["file"].is_not_null().to_numpy()[names.frame]
+    rows = np.flatnonzero(known & trace.are(*HOST, *DEVICE_WORK))
+    op = np.append(ops.event, -1)[ops.of_event[rows]]
+    return names.frames[names.frame[rows]].with_columns(
+        op=pick(events["name"], op),
+        host_ns=pl.Series(np.where(trace.are(*HOST)[rows], events["self_ns"].to_numpy()[rows], 0)),
+        device_ns=pl.Series(np.where(trace.are(*DEVICE_WORK)[rows], events["dur_ns"].to_numpy()[rows], 0)),
+        is_op=pl.Series(among(rows, ops.event)),
+        is_kernel=pl.Series(trace.are(Kind.KERNEL)[rows]),
+        is_backward=pl.Series(trace.places.backward[rows] >= 0),
     )
 
 

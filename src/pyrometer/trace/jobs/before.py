@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.naming.patterns import is_blocking_call, is_communication, is_step_mark
-from pyrometer.trace.program.where import phase_names
+from pyrometer.trace.program.where import names_of_places
+from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
 
@@ -28,7 +29,7 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
     On the device, work that begins after the previous collective has begun and before this one does, under the
     operator that launched it. On the host, the own time of events that begin and end between two launches, of
-    whichever thread, and what neither an event covers nor a collective that runs on the host.
+    whichever thread that is at work, and what neither an event covers nor a collective that runs on the host.
 
     Args:
         trace: the rank's trace.
@@ -59,10 +60,12 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
-    work = trace.device_work.filter(~is_communication().fill_null(value=False))
+    work = trace.chosen(trace.device_work, ~is_communication())
     place = np.searchsorted(timed["start_ns"].to_numpy(), work["start_ns"].to_numpy(), side="right")
     ops = trace.events["name"].gather(work["op"].cast(pl.UInt32))
-    phases = phase_names(trace).gather(work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series())
+    phases = names_of_places(trace).phase_of(
+        row_numbers(work.select(pl.coalesce("parent", "op")).to_series())
+    )
     rows = work.select(
         name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
         phase=phases,
@@ -73,7 +76,9 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.DataFrame:
-    host = trace.of_kind(*HOST).filter(~((pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()))
+    marks = (pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()
+    at_work = pl.col("track").is_in(_at_work(trace, launched).implode())
+    host = trace.named(is_kind(*HOST) & ~marks).filter(at_work)
     at = launched["at"].to_numpy()
     place = np.searchsorted(at, host["start_ns"].to_numpy(), side="right")
     inside = (place < len(at)) & (host["end_ns"].to_numpy() <= at[np.minimum(place, len(at) - 1)])
@@ -82,15 +87,23 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
     low = np.concatenate([[trace.activity.start_ns], at[:-1]]).astype(np.int64)
     bare = np.maximum(at - low, 0) - covered(busy, low, np.maximum(at, low))
     waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
-    own = host.filter(~waits.fill_null(value=False))
-    rows = own.select("name", phase=phase_names(trace).gather(own["event"]), ns="self_ns", place="place")
+    own = trace.chosen(host, ~waits)
+    rows = own.select(
+        "name", phase=names_of_places(trace).phase_of(row_numbers(own["event"])), ns="self_ns", place="place"
+    )
     rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
         name=pl.lit(BETWEEN),
-        phase=phase_names(trace).gather(launched["launch"].cast(pl.UInt32)),
+        phase=names_of_places(trace).phase_of(row_numbers(launched["launch"])),
         ns="ns",
         place="place",
     )
     return _sum(pl.concat([rows, rest], how="vertical_relaxed"), launched, "host")
+
+
+def _at_work(trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
+    """Threads that run operators or launch collectives; what others do, such as sleep until they are asked, delays nothing."""
+    launching = trace.events["track"].gather(launched["launch"].drop_nulls().cast(pl.UInt32))
+    return pl.concat([trace.of_kind(Kind.CPU_OP)["track"], launching]).unique()
 
 
 def _sum(rows: pl.DataFrame, calls: pl.DataFrame, side: str) -> pl.DataFrame:

@@ -30,20 +30,31 @@ def find_doubts(
         missing: ranks of the world size without a usable trace.
         clocks: of the same ranks.
     """
-    found = [*_of_different_jobs(ranks)]
-    found += [f"left out {failure.path}: {failure.message}" for failure in failures[:MOST_LISTED]]
-    if len(failures) > MOST_LISTED:
-        found.append(f"{len(failures) - MOST_LISTED} more files were left out")
-    if len(ranks) < 2:
-        return found
-    return [
-        *found,
-        *_incomplete(ranks, missing),
-        *_far_apart(ranks, clocks),
-        *_uneven_steps(ranks),
-        *_cut_off(ranks),
-        *_left_out(ranks),
+    several = len(ranks) > 1
+    found = [
+        *_of_different_jobs(ranks),
+        *(_incomplete(ranks, missing) if several else ()),
+        *_unusable([failure for failure in failures if failure.rank is None]),
+        *_other_recordings([failure for failure in failures if failure.rank is not None]),
     ]
+    if several:
+        found += [*_far_apart(ranks, clocks), *_cut_off(ranks), *_uneven_steps(ranks), *_left_out(ranks)]
+    return found
+
+
+def _unusable(failures: Sequence[RankFailure]) -> Iterator[str]:
+    for failure in failures[:MOST_LISTED]:
+        yield f"left out {failure.path}: {failure.message.removeprefix(f'{failure.path}: ')}"
+    if len(failures) > MOST_LISTED:
+        yield f"{len(failures) - MOST_LISTED} more files were left out"
+
+
+def _other_recordings(failures: Sequence[RankFailure]) -> Iterator[str]:
+    """Files of ranks that others are of, too: one line for all."""
+    if failures:
+        first = failures[0]
+        more = f", and {len(failures) - 1} more such" if len(failures) > 1 else ""
+        yield f"left out {first.path}{more}: {first.message}"
 
 
 def _of_different_jobs(ranks: Sequence[Held]) -> Iterator[str]:
@@ -91,7 +102,9 @@ def _far_apart(ranks: Sequence[Held], clocks: Sequence[ClockOffset]) -> Iterator
 
 
 def _uneven_steps(ranks: Sequence[Held]) -> Iterator[str]:
-    counts = {held.rank: held.row.num_steps for held in ranks}
+    counts = {held.rank: held.row.num_steps for held in ranks if not held.is_truncated}
+    if not counts:
+        return
     usual, _ = Counter(counts.values()).most_common(1)[0]
     odd = {rank: number for rank, number in counts.items() if number != usual}
     if odd:

@@ -7,6 +7,15 @@ from typing import Annotated
 
 from pyrometer.record import Record, doc
 
+MIN_GAIN = 0.02
+"""Of the span, by which a straggler must lengthen it: less is the usual jitter between ranks."""
+
+MIN_PERSISTENCE = 0.6
+"""Of the steps that it leads: in a job of equals every rank is the last one now and then."""
+
+MAX_CHANCE = 0.01
+"""Of one of as many equal ranks to lag so: one is always the slowest."""
+
 
 class RankTime(Record, frozen=True, kw_only=True):
     """Where the time of one rank goes; with exposed copies and fills, all but `wait_ns` sum to its span."""
@@ -109,6 +118,16 @@ class Job(Record, frozen=True, kw_only=True):
     pipelines: list[Pipeline] = []
     prefetch: Annotated[list[Prefetch], doc("of ranks whose traces name FSDP or ZeRO")] = []
     notes: Annotated[list[str], doc("what could not be told, and why")] = []
+
+    @property
+    def span_ns(self) -> int:
+        """Of the rank that was recorded longest."""
+        return max((row.span_ns for row in self.ranks), default=0)
+
+    @property
+    def slowest(self) -> Straggler | None:
+        """The worst of the ranks that lengthen the step of all; none where ranks are late by chance, or cost nothing."""
+        return next((one for one in self.stragglers if one.slows(self.span_ns)), None)
 
 
 class ClockOffset(Record, frozen=True, kw_only=True):
@@ -228,6 +247,18 @@ class Straggler(Record, frozen=True, kw_only=True):
     suspects: Annotated[
         list[Suspect], doc("what it is late with; device work first where that explains the delay")
     ] = []
+
+    def slows(
+        self,
+        span_ns: int,
+        min_share: float = MIN_GAIN,
+        min_persistence: float = MIN_PERSISTENCE,
+        max_chance: float = MAX_CHANCE,
+    ) -> bool:
+        """Whether it lengthens the step of all, steadily, and not by chance."""
+        steady = self.persistence is None or self.persistence >= min_persistence
+        beyond_chance = self.chance is None or self.chance <= max_chance
+        return steady and beyond_chance and self.gain_ns > 0 and self.gain_ns >= min_share * span_ns
 
 
 class RankFailure(Record, frozen=True, kw_only=True):

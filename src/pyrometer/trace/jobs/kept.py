@@ -16,7 +16,7 @@ from pyrometer.trace.reading.cache import Cache, default_folder
 from pyrometer.trace.trace import RankTrace
 from pyrometer.version import __version__
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 """To be raised with any change of what reports and summaries make of the same file."""
 
 LIMIT_BYTES = 1 << 30

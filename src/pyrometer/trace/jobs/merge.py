@@ -9,6 +9,7 @@ import msgspec
 import polars as pl
 
 from pyrometer.errors import InputError
+from pyrometer.trace.jobs.claims import settle
 from pyrometer.trace.jobs.clocks import align, estimate_clocks
 from pyrometer.trace.jobs.doubts import find_doubts
 from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
@@ -126,20 +127,15 @@ def _noise(clocks: Sequence[ClockOffset]) -> int | None:
 
 
 def _sort_out(outcomes: Iterable[Outcome], summaries: Summaries) -> tuple[list[Held], list[RankFailure]]:
-    """Ranks in order; of several files that claim the same one the first by path stays, the others are named."""
+    """Ranks in order; of several files that claim the same one those stay that belong together, the others are named."""
     failures, claims = [], dict[int, list[Held]]()
     for one in outcomes:
         if isinstance(one, RankFailure):
             failures.append(one)
         else:
             claims.setdefault(one.rank, []).append(summaries.put(one))
-    ranks = []
-    for rank in sorted(claims):
-        first, *others = sorted(claims[rank], key=lambda held: held.path)
-        ranks.append(first)
-        text = f"claims to be rank {rank}, as {first.path} does; pass one file per rank"
-        failures += [RankFailure(path=held.path, rank=rank, message=text) for held in others]
-    return ranks, sorted(failures, key=lambda failure: failure.path)
+    ranks, others = settle(claims)
+    return ranks, sorted([*failures, *others], key=lambda failure: failure.path)
 
 
 def _rows(ranks: Sequence[Held], waits: pl.DataFrame) -> list[RankRow]:

@@ -47,7 +47,6 @@ ELEMENT_BYTES: Mapping[str, int] = MappingProxyType(
 
 
 @lru_cache(maxsize=4096)
-@lru_cache(maxsize=4096)
 def canonical(name: str | None) -> str | None:
     """The common name of a collective, from the name of an argument, operator, annotation or kernel.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pyrometer.place import Place
@@ -15,54 +17,97 @@ from pyrometer.trace.rows import IntArray, numbered, pick, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
 PLACE = ("file", "line", "function", "module", "op", "phase")
-"""Columns of `place_names`, and the fields of `Place`."""
+"""Columns of places in a frame, and the fields of `Place`."""
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the places of events are called: each name once, and per event which of them it has."""
+
+    frames: pl.DataFrame  # `file, line, function`
+    frame: Codes
+    modules: pl.Series
+    module: Codes
+    phases: pl.Series
+    phase: Codes
+    events: pl.DataFrame  # of the trace: names and operators
+
+    def of(self, rows: IntArray) -> pl.DataFrame:
+        """The places of some events: the columns of `PLACE`."""
+        return self.frames[self.frame[rows]].with_columns(
+            module=pick(self.modules, self.module[rows].astype(np.int64)),
+            op=pick(self.events["name"], row_numbers(self.events["op"][rows])),
+            phase=self.phase_of(rows),
+        )
+
+    def phase_of(self, rows: IntArray) -> pl.Series:
+        """The marked phase of some events; null for rows below 0."""
+        return pick(self.phases, np.where(rows >= 0, self.phase[rows], -1))
+
+    def where(self, event: int) -> Place:
+        """The place of one event."""
+        op = self.events["op"][event]
+        file, line, function = self.frames.row(int(self.frame[event]))
+        return Place(
+            file=file,
+            line=line,
+            function=function,
+            module=self.modules[int(self.module[event])],
+            op=None if op is None else self.events["name"][op],
+            phase=self.phases[int(self.phase[event])],
+        )
 
 
 @kept
-def place_names(trace: RankTrace) -> pl.DataFrame:
-    """One row per event: `file, line, function, module, op, phase`; null where the trace does not say.
+def names_of_places(trace: RankTrace) -> Names:
+    """File, line, function, module, operator and phase of every event; null where the trace does not say.
 
     File, line and function are those of the innermost Python function in the user's own code, which a trace holds that
     was captured with stacks; where all functions are libraries', of the innermost library outside of torch. The profiler
     names the line at which a function begins; only functions that were running already when it started show the line
     that was being run. Of old files, which hold no Python functions, the call stack of the operator is taken.
     """
-    names = trace.events["name"]
-    modules, which = numbered(trace.places.module)
-    return _frames(trace).with_columns(
-        module=pick(module_names(pick(names, modules)), which),
-        op=pick(names, row_numbers(trace.events["op"])),
-        phase=phase_names(trace),
+    events, at = trace.events, trace.places
+    modules, module = numbered(at.module)
+    phases, phase = numbered(at.phase)
+    frames, frame = _frames(trace)
+    return Names(
+        frames,
+        frame.astype(np.int32),
+        module_names(pick(events["name"], modules)),
+        module.astype(np.int32),
+        pick(events["name"], phases).str.strip_prefix(PHASE),
+        phase.astype(np.int32),
+        events,
     )
 
 
-@kept
-def phase_names(trace: RankTrace) -> pl.Series:
-    """The phase of each event, where it is marked: the last column of `place_names` for who needs no other."""
-    phases, which = numbered(trace.places.phase)
-    return pick(pick(trace.events["name"], phases).str.strip_prefix(PHASE), which)
+def place_names(trace: RankTrace) -> pl.DataFrame:
+    """One row per event: `file, line, function, module, op, phase`; see `names_of_places`."""
+    return names_of_places(trace).of(np.arange(trace.events.height))
 
 
-def _frames(trace: RankTrace) -> pl.DataFrame:
-    """For each event `file, line, function` of its Python function; each function is taken apart once."""
+def _frames(trace: RankTrace) -> tuple[pl.DataFrame, IntArray]:
+    """`file, line, function` of each Python function that is a place, and which of them each event has."""
     rows, which = numbered(trace.places.frame)
     texts = pick(trace.events["name"], rows)
     if rows[:1].tolist() == [-1]:
         stacks, row_of = _stack_frames(trace)
         which = np.where(trace.places.frame >= 0, which, len(rows) + row_of)
         texts = texts.append(stacks)
-    return frame_parts(texts)[which]
+    return frame_parts(texts), which
 
 
 def where(trace: RankTrace, event: int) -> Place:
     """The place of one event."""
-    return Place(**place_names(trace).row(event, named=True))
+    return names_of_places(trace).where(event)
 
 
 def places_of(trace: RankTrace, events: pl.Series) -> pl.DataFrame:
-    """The places of some events, one row each, in their order: the columns of `place_names`."""
-    rows: pl.DataFrame = place_names(trace)[events.cast(pl.UInt32).to_numpy()]
-    return rows
+    """The places of some events, one row each, in their order: the columns of `PLACE`."""
+    return names_of_places(trace).of(row_numbers(events))
 
 
 def place_of(row: Mapping[str, Any]) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +20,10 @@ from pyrometer.trace.reading.header import describe, name_devices, rank_of, read
 from pyrometer.trace.reading.mistaken import WANTED
 from pyrometer.trace.reading.ranks import FROM_FILE, FROM_ORDER
 from pyrometer.trace.reading.repair_log import RepairLog
-from pyrometer.trace.reading.source import Source
+from pyrometer.trace.reading.source import PLAIN_BLOCK, Source
+
+AHEAD = CHUNK_BYTES // PLAIN_BLOCK
+"""Blocks that are read ahead: while one chunk is decoded, the next is unpacked."""
 
 
 class Loaded(NamedTuple):
@@ -68,12 +72,12 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
 
 
 def _read_ahead(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same blocks, the next one being read and decompressed meanwhile in a thread (zlib lets go of the GIL)."""
+    """The same blocks, the next ones being read and decompressed meanwhile in a thread (zlib lets go of the GIL)."""
     iterator = iter(blocks)
     with ThreadPoolExecutor(1, thread_name_prefix="pyrometer-read") as pool:
-        coming = pool.submit(next, iterator, b"")
-        while block := coming.result():
-            coming = pool.submit(next, iterator, b"")
+        coming = deque(pool.submit(next, iterator, b"") for _ in range(AHEAD))
+        while block := coming.popleft().result():
+            coming.append(pool.submit(next, iterator, b""))
             yield block
 
 

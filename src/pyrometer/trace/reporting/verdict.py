@@ -271,16 +271,11 @@ def judge_all(reports: Sequence[RankReport], job: Job | None) -> TraceVerdict | 
     """Say what bounds a job: its slowest rank to work, and who makes the others wait."""
     if not reports:
         return None
-    verdict = judge(_critical_rank(reports, job))
-    if job is None or not job.stragglers:
+    worst = job.slowest if job is not None else None
+    lead = next((report for report in reports if worst is not None and report.rank == worst.rank), reports[0])
+    verdict = judge(lead)
+    if job is None or worst is None:
         return verdict
-    worst = job.stragglers[0]
     known = f"of the {len(job.ranks)} ranks here, " if job.missing_ranks else ""
     text = f"{known}rank {worst.rank} makes the others wait {format_seconds(worst.caused_wait_ns * 1e-9)}; on it, {verdict.sentence}"
     return msgspec.structs.replace(verdict, sentence=text)
-
-
-def _critical_rank(reports: Sequence[RankReport], job: Job | None) -> RankReport:
-    """The rank that the others wait for, or else the first."""
-    late = job.stragglers[0].rank if job is not None and job.stragglers else None
-    return next((report for report in reports if report.rank == late), reports[0])

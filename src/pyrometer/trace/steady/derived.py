@@ -106,19 +106,22 @@ def from_step(trace: RankTrace, first: int) -> tuple[RankTrace, pl.DataFrame]:
     step, start, end = (row_numbers(events[name]) for name in ("step", "start_ns", "end_ns"))
     belongs = np.where(step >= 0, step >= first, start >= host_end)
     earlier = events.filter(pl.Series(is_work & ~belongs))
-    ends = earlier.filter(pl.col("step").is_not_null())["end_ns"].max()
-    low = max(host_end, ends if isinstance(ends, int) else host_end)
+    last = earlier.filter(pl.col("step").is_not_null())["end_ns"].max()
+    low = max(host_end, last if isinstance(last, int) else host_end)
     keep = np.where(is_work, belongs, (start >= host_end) | (end > host_end))
     captured = trace.are(Kind.CAPTURED)
     keep = np.where(captured, _above(trace.links.above, is_work & keep), keep)
+    high = trace.span[1]
+    begins = np.where(is_work, np.clip(start, low, high), np.maximum(start, host_end))
+    ends = np.where(is_work, np.clip(end, low, high), end)
     rows = np.flatnonzero(keep)
+    rows = rows[np.argsort(begins[rows], kind="stable")]
     tables = _only(trace.tables, rows)
-    begins = np.where(is_work, start, np.maximum(start, host_end))[rows]
-    tables["events"] = _with_bounds(tables["events"], begins, end[rows])
+    tables["events"] = _with_bounds(tables["events"], begins[rows], ends[rows])
     kept = RankTrace(
         trace.info, tables, known_steps=_numbered(steps[first:]), known_sorts=trace.sorts.of_rows(rows)
     )
-    return between(kept, low, trace.span[1]), earlier
+    return between(kept, low, high), earlier
 
 
 def _above(above: IntArray, wanted: Mask) -> Mask:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import torch
@@ -15,9 +17,6 @@ from pyrometer.record import Record, doc
 from pyrometer.workload.inference import InferenceSession
 
 CONVOLUTION = "convolution"
-FUSED = "transformer"
-"""In the names of operators that run layers of torch's own encoder at once, whose products are not counted."""
-
 NUM_ROUNDS, NUM_CALLS = 7, 50
 
 
@@ -37,12 +36,12 @@ class _Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.num += not func.is_view
-        self.num_products += func.overloadpacket in flop_registry or FUSED in str(func)
+        self.num_products += func.overloadpacket in flop_registry
         return func(*args, **(kwargs or {}))
 
 
 def composition_of(session: InferenceSession) -> Composition:
-    """Run a step and count.
+    """Run a step twice and count: operators as they are called, then as they are decomposed, which shows their products.
 
     >>> from pyrometer.workload.inference import Inference
     >>> model = nn.Sequential(nn.Conv1d(2, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
@@ -52,17 +51,30 @@ def composition_of(session: InferenceSession) -> Composition:
     (3, 2, 0.4)
     """
     prepared = session.prepare()
-    calls = _Calls()  # type: ignore[no-untyped-call]
-    with calls, FlopCounterMode(display=False) as counter:
+    called, decomposed = _Calls(), _Calls()  # type: ignore[no-untyped-call]
+    with called:
+        session.step(prepared)
+    with _no_fused_layers(), decomposed, FlopCounterMode(display=False) as counter:
         session.step(prepared)
     flops = counter.get_flop_counts().get("Global", {})
     of_convolutions = sum(flop for packet, flop in flops.items() if CONVOLUTION in str(packet))
     return Composition(
-        num_calls=calls.num,
-        num_products=calls.num_products,
+        num_calls=called.num,
+        num_products=decomposed.num_products,
         convolution_share=of_convolutions / max(sum(flops.values()), 1),
         call_s=_call_s(),
     )
+
+
+@contextlib.contextmanager
+def _no_fused_layers() -> Iterator[None]:
+    """The arithmetic of torch's own encoder layers is counted where they are not run as one operator."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _call_s() -> Seconds:
