@@ -111,6 +111,58 @@ def test_what_is_made_of_the_input_is_left_alone(
     assert findings(CODE, sampled(text, {last: {"operator torch": 0.9}})) == []
 
 
+ANCHORS = """
+import itertools
+import math
+
+import torch
+
+
+class Anchors:
+    def __init__(self, strides, scales, ratios):
+        self.strides, self.scales, self.ratios = strides, scales, ratios
+
+    def sizes(self, stride):
+        for scale, ratio in itertools.product(self.scales, self.ratios):
+            yield 4 * stride * scale * math.sqrt(ratio), 4 * stride * scale
+
+    def __call__(self, maps):
+        made = []
+        for stride, level in zip(self.strides, maps):
+            height, width = level.shape[-2:]
+            for row in range(height):
+                middle = (row + 0.5) * stride
+                for w, h in self.sizes(stride):
+                    made.append((middle, w, h))
+        return torch.tensor(made)
+
+    def sums(self, maps):
+        made = []
+        for stride, level in zip(self.strides, maps):
+            for row in range(len(level)):
+                made.append(level[row].sum() * stride)
+        return torch.tensor(made)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.anchors = Anchors((4, 8), (1, 2), (0.5, 1))
+
+    def forward(self, x: torch.Tensor):
+        return self.anchors(x), self.anchors.sums(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"), [(20, True), (21, True), (23, True), (24, True), (29, False), (31, False)]
+)
+def test_what_python_makes_of_shapes_before_it_becomes_a_tensor_counts_as_well(
+    sampled: Sampled, findings: Callable[..., list[Finding]], line: int, told: bool
+) -> None:
+    assert bool(findings(CODE, sampled(ANCHORS, {line: {"python python": 0.9}}))) == told
+
+
 OF_A_SCRIPT = """
 import torch
 
