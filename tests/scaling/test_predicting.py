@@ -119,7 +119,9 @@ class TestPrediction:
     def test_where_nothing_overlaps_ranks_may_wait_in_each_collective(self):
         times = np.random.default_rng(0).lognormal(0, 0.3, 400)
         calls = [("all_reduce", 0, 0.5)] * 16
-        beside, apart = (predict(schedule(*calls, overlaps=one), alone(times), LINKS) for one in (True, False))
+        beside, apart = (
+            predict(schedule(*calls, overlaps=one), alone(times), LINKS) for one in (True, False)
+        )
         late = beside.high_s / 1.02 - 1
         assert apart.high_s / 1.02 - 1 == pytest.approx(4 * late, rel=0.01)
 

@@ -163,6 +163,35 @@ def test_what_python_makes_of_shapes_before_it_becomes_a_tensor_counts_as_well(
     assert bool(findings(CODE, sampled(ANCHORS, {line: {"python python": 0.9}}))) == told
 
 
+STYLES = {
+    "a comprehension": "rows = [(i * 0.5, j * 0.5) for i in range(x.shape[1]) for j in range(x.shape[2])]\n    return torch.tensor(rows)",
+    "nested loops over a table": "table = torch.zeros(x.shape[1], x.shape[1])\n    for i in range(x.shape[1]):\n        for j in range(i):\n"
+    "            table[i, j] = i - j\n    return table",
+    "enumerated strides": "parts = []\n    for level, stride in enumerate((4, 8)):\n        grid = torch.arange(x.shape[1] // stride)\n"
+    "        parts.append(grid * stride + level)\n    return torch.cat(parts)",
+    "numpy": "ys, xs = np.meshgrid(np.arange(x.shape[1]), np.arange(x.shape[2]))\n    return torch.from_numpy(np.stack([ys, xs]))",
+}
+OF_VALUES = {
+    "lengths": "rows = [i * 0.5 for i in range(int(x.sum()))]\n    return torch.tensor(rows)",
+    "a table of values": "table = torch.zeros(x.shape[1])\n    for i in range(x.shape[1]):\n        table[i] = x[0, i].max()\n    return table",
+    "zipped values": "parts = []\n    for row, stride in zip(x, (4, 8)):\n        parts.append(row * stride)\n    return torch.stack(parts)",
+    "random numbers": "noise = [random.random() for _ in range(x.shape[1])]\n    return torch.tensor(noise)",
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [*((body, True) for body in STYLES.values()), *((body, False) for body in OF_VALUES.values())],
+)
+def test_tables_of_shapes_in_any_style_and_none_of_values(
+    sampled: Sampled, findings: Callable[..., list[Finding]], body: str, told: bool
+) -> None:
+    text = f"import random\n\nimport numpy as np\nimport torch\n\n\ndef make(x):\n    {body}\n"
+    last = text.count("\n")
+    lines = {line: {"python python": 0.9 / (last - 7)} for line in range(8, last + 1)}
+    assert bool(findings(CODE, sampled(text, lines))) == told
+
+
 OF_A_SCRIPT = """
 import torch
 
