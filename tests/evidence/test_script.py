@@ -57,6 +57,17 @@ def test_what_collecting_takes_is_told_of_steps_without_an_observer():
     assert collected_share(observed([10] * 30)) is None, "an observer that did not look"
 
 
+@pytest.mark.parametrize(("sampled", "growth"), [([*range(30)], 0.0), ([], 500.0), ([*range(59)], None)])
+def test_memory_that_observers_keep_is_no_growth_of_the_script(sampled: list[int], growth: float | None):
+    kept = [1000 * min(step, 30) for step in range(60)]
+    seen = observed(
+        [10] * 60, memory_steps=[*range(60)], memory_bytes=kept, peak_bytes=40_000, sampled_steps=sampled
+    )
+    memory = script_observation(seen, "t").memory
+    assert memory is not None
+    assert memory.growth_bytes_per_step == pytest.approx(growth, abs=200)
+
+
 def test_the_share_of_evaluations_is_of_all_that_the_loop_does():
     assert outcome_of(observed([10] * 100, evaluation_s=3.0)).evaluation_share == pytest.approx(0.75)
     assert outcome_of(observed([10] * 100)).evaluation_share == 0

@@ -122,6 +122,11 @@ def test_a_call_into_a_library_keeps_the_name_that_the_user_wrote():
     assert leaf_of("mine({})", above=above) == Leaf("json", "mine")
 
 
+def test_an_operator_that_a_library_wraps_is_told_by_its_sign():
+    wrapper = Library("/venv/torch/_tensor.py", "_handle_torch_function_and_wrap.<locals>.wrapped")
+    assert leaf_of("x ** 2", {"x": "torch.Tensor"}, above=[wrapper]).name == "**"
+
+
 def test_the_text_of_a_tensor_is_printing_wherever_it_is_made() -> None:
     frames = [
         Library("/venv/torch/_tensor_str.py", "_str_intern"),

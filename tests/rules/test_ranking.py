@@ -90,6 +90,16 @@ def test_what_explains_another_finding_stays_what_it_is() -> None:
     ]
 
 
+def test_what_speaks_of_the_time_of_a_line_that_is_mended_already_is_another_view() -> None:
+    where = Place(file="a.py", line=3)
+    first = finding("PYR533", gain=gain(0.4, 0.6), cost=cost(0.5), where=where)
+    same = finding("PYR515", gain=gain(0.5, 0.7), cost=cost(0.5), where=where)
+    more = finding("PYR121", gain=gain(0.6, 0.8), cost=cost(0.9), where=where)
+    other = finding("PYR213", gain=gain(0.6, 0.9), cost=cost(0.4), where=Place(file="b.py", line=3))
+    told = {one.code: one.overlaps for one in ranked([first, same, more, other])}
+    assert told == {"PYR533": [], "PYR515": ["PYR533"], "PYR121": [], "PYR213": []}
+
+
 def test_of_what_is_general_half_of_the_promise_counts() -> None:
     general = finding("PYR127", scope="general", gain=gain(0.3, 0.5))
     assert promise(general) == pytest.approx(0.3)

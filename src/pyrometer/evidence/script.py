@@ -192,9 +192,19 @@ def _script_memory(observed: ObservedScript) -> MemoryUse | None:
     peak = observed.allocated_peak_bytes if on_device else observed.peak_bytes
     if not series or peak is None:
         return None
-    # What the profiler takes stays with the process: how memory grows is seen behind it.
-    behind = 0 if observed.traced is None else observed.traced.first + observed.traced.num_steps + 1
-    return memory_use("cuda" if on_device else "cpu", steps, series, peak, steady_from=behind)
+    return memory_use(
+        "cuda" if on_device else "cpu",
+        steps,
+        series,
+        peak,
+        steady_from=0 if on_device else _left_alone(observed),
+    )
+
+
+def _left_alone(observed: ObservedScript) -> int:
+    """The first step after all that observers kept something of, which is memory of the process as well."""
+    traced = [] if observed.traced is None else [observed.traced.first + observed.traced.num_steps]
+    return 1 + max([*traced, *observed.watched_steps, *observed.sampled_steps], default=-1)
 
 
 def _script_failure(observed: ObservedScript) -> str | None:

@@ -96,7 +96,11 @@ class LeafReader:
         kind = kind_of_library(above)
         if kind in {"operator", "library"} and leaf.kind not in {"python", "library", "operator"}:
             kind = leaf.kind
-        return Leaf(kind, leaf.name if isinstance(node, ast.Call) else _spoken(above))
+        spoken = _spoken(above)
+        sign = (
+            _sign(node) if "<locals>" in spoken else spoken
+        )  # what wraps an operator of a tensor tells nothing
+        return Leaf(kind, leaf.name if isinstance(node, ast.Call) else sign)
 
     def _of_entering(self, context: ast.expr) -> Leaf:
         """What the beginning of a `with` block does: waiting for a lock, mostly."""

@@ -23,6 +23,9 @@ LITTLE = 0.05
 UNPROVEN = 0.5
 """Of a promise to be free of all that a place takes, where nobody said how: what is general does not know a way."""
 
+MOST_BESIDE = 1.25
+"""Times the share of a finding that another at its line may take and still be of the same time."""
+
 GROWTH = "leak:"
 """Begins the resources of what grows with every step, without an end."""
 
@@ -127,15 +130,25 @@ def _overlapping(
 ) -> list[Finding]:
     """The findings in this order, each with the codes of those above that count the same cost."""
     above: dict[str, list[str]] = {}
-    result = []
+    result: list[Finding] = []
     for i in order:
         finding, cause = found[i], causes[i]
         same = above.setdefault(finding.resource, []) if finding.resource else []
-        codes = [*([] if cause is None else [found[cause].code]), *same]
+        here = [other.code for other in result if _of_one_line(other, finding)]
+        codes = [*([] if cause is None else [found[cause].code]), *same, *here]
         result.append(msgspec.structs.replace(finding, overlaps=list(dict.fromkeys(codes))))
         if finding.severity != "info":
             same.append(finding.code)
     return result
+
+
+def _of_one_line(first: Finding, second: Finding) -> bool:
+    """Whether the time that the second speaks of is that of a line which the first would mend already."""
+    place, time = first.where, first.cost
+    if first.severity == "info" or place.line is None or time is None or second.cost is None:
+        return False
+    is_here = (place.file, place.line) == (second.where.file, second.where.line)
+    return is_here and (second.cost.share or 1.0) <= MOST_BESIDE * (time.share or 0.0)
 
 
 def _key(finding: Finding, peak_bytes: int | None) -> Key:

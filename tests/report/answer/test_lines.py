@@ -53,3 +53,4 @@ def test_a_fix_gives_way_from_the_last_one():
     assert len(lines) == MOST_LINES
     heads = [lines.index(f"{n} rule-{n}") for n in (1, 2, 3)]
     assert heads[1] - heads[0] >= heads[2] - heads[1] >= 3
+    assert [line.strip() for line in lines[heads[1] - 3 : heads[1]]] == ["x = 1", "y = 2", "z = 3"]

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from pyrometer.rules.case import Case
@@ -72,6 +73,19 @@ def test_operators_that_are_seldom_large_are_told_at_their_line(
     finding = only(CODE, evidence_of(builder, "train.py", source))
     assert finding.where.op == "aten::sort"
     assert finding.cost.share == pytest.approx(0.6, abs=0.02)
+
+
+def test_a_traced_call_that_samples_do_not_know_as_long_waited_for_another_program(
+    builder: Any, evidence_of: Any, sampled: Sampled, findings: Callable[..., list[Finding]]
+) -> None:
+    source = "import torch\n\n\ndef observe(x):\n    y = x * 2\n    return torch.stack([y, y])\n"
+    builder.annotate("ProfilerStep#0", 0.0, 1000)
+    builder.python("train.py(4): observe", 1, 990)
+    builder.op("aten::stack", 10, 600)
+    case = evidence_of(builder, "train.py", source)
+    assert [finding.where.op for finding in findings(CODE, case)] == ["aten::stack"]
+    host = sampled(source, {6: {"operator torch.stack": 0.02}}).host
+    assert findings(CODE, msgspec.structs.replace(case, host=host)) == []
 
 
 def test_a_key_that_is_there_need_not_be_made(run: Callable[..., dict[str, Any]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -90,6 +91,22 @@ def test_the_loop_is_told_with_what_it_takes(
         pytest.approx(1 - 0.9 * 19 / 20),
         pytest.approx(0.56, abs=0.02),
     )
+
+
+@pytest.mark.parametrize(
+    ("entered", "told"), [(1 / 40, "each of 40 rounds"), (0.0, "each round"), (1.0, None)]
+)
+def test_a_loop_whose_rounds_are_the_steps_is_told_as_well(
+    sampled: Callable[..., Case], findings: Callable[..., list[Finding]], entered: float, told: str | None
+) -> None:
+    case = sampled(HEAD + NESTED, {7: BUSY}, loops={6: (1.0, BUSY)})
+    assert case.host is not None
+    loop = msgspec.structs.replace(case.host.loops[0], entered_per_step=entered)
+    found = findings(
+        CODE, msgspec.structs.replace(case, host=msgspec.structs.replace(case.host, loops=[loop]))
+    )
+    loud = [finding for finding in found if finding.severity == "warning"]
+    assert [finding.message.startswith(told or "never") for finding in loud] == ([True] if told else [])
 
 
 CACHED = """\

@@ -111,6 +111,87 @@ def test_what_is_made_of_the_input_is_left_alone(
     assert findings(CODE, sampled(text, {last: {"operator torch": 0.9}})) == []
 
 
+ANCHORS = """
+import itertools
+import math
+
+import torch
+
+
+class Anchors:
+    def __init__(self, strides, scales, ratios):
+        self.strides, self.scales, self.ratios = strides, scales, ratios
+
+    def sizes(self, stride):
+        for scale, ratio in itertools.product(self.scales, self.ratios):
+            yield 4 * stride * scale * math.sqrt(ratio), 4 * stride * scale
+
+    def __call__(self, maps):
+        made = []
+        for stride, level in zip(self.strides, maps):
+            height, width = level.shape[-2:]
+            for row in range(height):
+                middle = (row + 0.5) * stride
+                for w, h in self.sizes(stride):
+                    made.append((middle, w, h))
+        return torch.tensor(made)
+
+    def sums(self, maps):
+        made = []
+        for stride, level in zip(self.strides, maps):
+            for row in range(len(level)):
+                made.append(level[row].sum() * stride)
+        return torch.tensor(made)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.anchors = Anchors((4, 8), (1, 2), (0.5, 1))
+
+    def forward(self, x: torch.Tensor):
+        return self.anchors(x), self.anchors.sums(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"), [(20, True), (21, True), (23, True), (24, True), (29, False), (31, False)]
+)
+def test_what_python_makes_of_shapes_before_it_becomes_a_tensor_counts_as_well(
+    sampled: Sampled, findings: Callable[..., list[Finding]], line: int, told: bool
+) -> None:
+    assert bool(findings(CODE, sampled(ANCHORS, {line: {"python python": 0.9}}))) == told
+
+
+STYLES = {
+    "a comprehension": "rows = [(i * 0.5, j * 0.5) for i in range(x.shape[1]) for j in range(x.shape[2])]\n    return torch.tensor(rows)",
+    "nested loops over a table": "table = torch.zeros(x.shape[1], x.shape[1])\n    for i in range(x.shape[1]):\n        for j in range(i):\n"
+    "            table[i, j] = i - j\n    return table",
+    "enumerated strides": "parts = []\n    for level, stride in enumerate((4, 8)):\n        grid = torch.arange(x.shape[1] // stride)\n"
+    "        parts.append(grid * stride + level)\n    return torch.cat(parts)",
+    "numpy": "ys, xs = np.meshgrid(np.arange(x.shape[1]), np.arange(x.shape[2]))\n    return torch.from_numpy(np.stack([ys, xs]))",
+}
+OF_VALUES = {
+    "lengths": "rows = [i * 0.5 for i in range(int(x.sum()))]\n    return torch.tensor(rows)",
+    "a table of values": "table = torch.zeros(x.shape[1])\n    for i in range(x.shape[1]):\n        table[i] = x[0, i].max()\n    return table",
+    "zipped values": "parts = []\n    for row, stride in zip(x, (4, 8)):\n        parts.append(row * stride)\n    return torch.stack(parts)",
+    "random numbers": "noise = [random.random() for _ in range(x.shape[1])]\n    return torch.tensor(noise)",
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [*((body, True) for body in STYLES.values()), *((body, False) for body in OF_VALUES.values())],
+)
+def test_tables_of_shapes_in_any_style_and_none_of_values(
+    sampled: Sampled, findings: Callable[..., list[Finding]], body: str, told: bool
+) -> None:
+    text = f"import random\n\nimport numpy as np\nimport torch\n\n\ndef make(x):\n    {body}\n"
+    last = text.count("\n")
+    lines = {line: {"python python": 0.9 / (last - 7)} for line in range(8, last + 1)}
+    assert bool(findings(CODE, sampled(text, lines))) == told
+
+
 OF_A_SCRIPT = """
 import torch
 

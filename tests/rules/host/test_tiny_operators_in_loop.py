@@ -55,6 +55,58 @@ def test_rounds_that_depend_on_each_other_have_other_advice(
     assert (finding.advice.gain.ratio_high or 0) > 0.6  # at worst the rounds stay, with all that depends
 
 
+FREE_AROUND = """
+import torch
+
+
+def farthest(clouds, count):
+    picked = []
+    for cloud in clouds:
+        distance = torch.full((len(cloud),), 9.0)
+        chosen = []
+        for i in range(count):
+            gap = (cloud - cloud[0]).square().sum(-1)
+            distance = torch.minimum(distance, gap)
+            chosen.append(distance.argmax())
+        picked.append(torch.stack(chosen))
+    return torch.stack(picked)
+"""
+
+
+def test_a_loop_around_whose_rounds_are_free_is_named(sampled: Sampled, only: Callable[..., Finding]) -> None:
+    finding = only(CODE, sampled(FREE_AROUND, {12: SHORT}, loops={10: (320, SHORT)}))
+    assert finding.where.line == 10
+    assert "the loop over `clouds` around it (line 7)" in finding.advice.title
+
+
+def test_around_a_state_that_goes_on_there_is_no_free_loop(
+    sampled: Sampled, only: Callable[..., Finding]
+) -> None:
+    text = FREE_AROUND.replace("        distance = torch.full((len(cloud),), 9.0)\n", "        pass\n")
+    text = text.replace("    picked = []\n", "    picked, distance = [], clouds[0]\n")
+    finding = only(CODE, sampled(text, {12: SHORT}, loops={10: (320, SHORT)}))
+    assert "around it" not in finding.advice.title
+
+
+WEIGHTS = """
+import torch
+
+
+def follow(averaged, model, decay):
+    for old, new in zip(averaged.parameters(), model.parameters()):
+        old.mul_(decay).add_(new, alpha=1 - decay)
+"""
+
+
+def test_of_weights_many_are_updated_by_one_call(sampled: Sampled, only: Callable[..., Finding]) -> None:
+    finding = only(CODE, sampled(WEIGHTS, {7: SHORT}, loops={6: (150, SHORT)}))
+    assert "torch._foreach_lerp_" in finding.advice.title
+    averaged, weights = ([torch.rand(3), torch.rand(2, 2)] for _ in range(2))
+    expected = [old * 0.9 + new * 0.1 for old, new in zip(averaged, weights, strict=True)]
+    torch._foreach_lerp_(averaged, weights, 1 - 0.9)
+    torch.testing.assert_close(averaged, expected)
+
+
 CLIPPING = """
 import torch
 

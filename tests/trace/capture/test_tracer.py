@@ -150,3 +150,17 @@ def test_a_trace_that_cannot_be_written_is_no_trouble_of_the_script(trace_here, 
     done = trace_here("for _ in range(12): step()\nassert True", steps=2)
     assert done.trace is None
     assert "failed" in done.troubles
+
+
+def test_what_was_written_by_a_poorer_mark_gives_way_to_the_steps_of_an_optimizer(trace_here, count):
+    rollout = "with torch.no_grad():\n    for _ in range(20): model(torch.randn(4, 6))\n"
+    done = trace_here(f"{rollout}for _ in range(12): step()", steps=3)
+    assert done.troubles == []
+    assert done.trace.steps.height == 3
+    assert count(done.trace, "phase:optimizer") == 3
+
+
+def test_what_was_written_stays_where_the_better_mark_comes_too_seldom(trace_here, count):
+    done = trace_here("for _ in range(20): model(torch.randn(4, 6))\nstep()", steps=3)
+    assert done.trace.steps.height == 3
+    assert count(done.trace, "phase:optimizer") == 0

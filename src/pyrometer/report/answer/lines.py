@@ -97,11 +97,12 @@ def _fixes(answer: ShortAnswer, width: int, room: int) -> list[Text]:
     bodies = [[_sentence(fix, width), _code(fix, width)] for fix in shown]
     limits = [[len(lines) for lines in body] for body in bodies]
     left = room - 2  # a blank line and the title
-    while sum(map(len, heads)) + sum(map(sum, limits)) > left and _give_way(limits):
-        pass
-    while len(shown) > 1 and sum(map(len, heads)) + sum(map(sum, limits)) > left:
-        for held in (shown, heads, bodies, limits):
-            held.pop()
+    while sum(map(len, heads)) + sum(map(sum, limits)) > left:
+        if not _give_way(limits):
+            if len(shown) == 1:
+                break
+            for held in (shown, heads, bodies, limits):
+                held.pop()
     more = len(answer.fixes) - len(shown)
     title = Text.assemble(
         (answer.fixes_title, "bold"), (f"   and {more} more: {answer.more}" if more else "", "dim")
@@ -115,12 +116,18 @@ def _fixes(answer: ShortAnswer, width: int, room: int) -> list[Text]:
 
 
 def _give_way(limits: list[list[int]]) -> bool:
-    """Take one line from the longest text, of the last fix that has one; false where each has a single one left."""
-    longest = max((max(limit) for limit in limits), default=0)
-    if longest <= 1:
+    """Take one line from the longest text, of the last fix that has one; false where each has a single one left.
+
+    What to write for the first fix stays whole as long as there are others: cut, it would be of no use.
+    """
+    spared = limits[0][1] if len(limits) > 1 else 0
+    texts = [(lines, which, part) for which, limit in enumerate(limits) for part, lines in enumerate(limit)]
+    texts = [text for text in texts if text[0] > 1 and not (spared and text[1:] == (0, 1))]
+    if not texts:
         return False
-    limit = next(limit for limit in reversed(limits) if max(limit) == longest)
-    limit[limit.index(longest)] -= 1
+    longest = max(lines for lines, _, _ in texts)
+    _, which, part = min((text for text in texts if text[0] == longest), key=lambda text: (-text[1], text[2]))
+    limits[which][part] -= 1
     return True
 
 

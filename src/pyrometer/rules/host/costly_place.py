@@ -35,7 +35,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
-from pyrometer.quantity import format_percent
+from pyrometer.quantity import Ratio, format_percent
 from pyrometer.rules.data.patterns.preparing import advice_on_samples
 from pyrometer.rules.host.patterns.spending import (
     MECHANISMS,
@@ -44,6 +44,7 @@ from pyrometer.rules.host.patterns.spending import (
     names_of,
     removal,
     spending,
+    spread,
 )
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.kernels.patterns.operators import on_device
@@ -157,7 +158,7 @@ def explain_operators(case: Case) -> Findings:
     )
     for number, function in enumerate(trace.top_lines):
         seldom = [op for op in function.top_ops if _is_seldom(op.name)]
-        share = min(1.0, sum(_spent_ns(case, op) for op in seldom) / trace.span_ns)
+        share = min(_sampled_most(case, function), sum(_spent_ns(case, op) for op in seldom) / trace.span_ns)
         if share < case.limit(RULE, "min_share"):
             continue
         op = max(seldom, key=lambda op: _spent_ns(case, op))
@@ -207,6 +208,15 @@ def _advice(leaves: list[HostLeaf]) -> str:
 def _spent_ns(case: Case, op: LineOp) -> int:
     assert case.trace is not None
     return op.device_ns if on_device(case.trace) else op.host_ns
+
+
+def _sampled_most(case: Case, function: LineTotal) -> Ratio:
+    """What samples leave open for a function: a single call of a traced step may have waited for another program."""
+    found = function_at(function, case.modules)
+    if case.host is None or case.trace is None or found is None or on_device(case.trace):
+        return 1.0
+    own_s = sum(line.own_s for line in case.host.lines if function_at(line.where, case.modules) == found)
+    return spread(case.host, case.host.share(own_s)).most
 
 
 def _line_of(case: Case, function: LineTotal, op: str) -> Place:

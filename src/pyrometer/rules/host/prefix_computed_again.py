@@ -126,10 +126,10 @@ def explain(case: Case) -> Findings:
 
 
 def _rounds(loop: HostLoop) -> float | None:
-    """Each time the loop is entered; null where that was not counted, as of steps that take longer than there was time to watch."""
-    if loop.rounds_per_step is None:
+    """Each time the loop is entered; null where that was not counted, as of a loop whose rounds are the steps."""
+    if loop.rounds_per_step is None or loop.entered_per_step == 0:
         return None
-    return loop.rounds_per_step / max(loop.entered_per_step or 1.0, 1.0)
+    return loop.rounds_per_step / (loop.entered_per_step or 1.0)
 
 
 def _advice(prefix: Prefix) -> str:

@@ -124,7 +124,8 @@ def _lines(case: Case, module: Module) -> Iterator[HostLine]:
     fixed = Fixed(module, trained=case.program is None or case.program.kind != "inference")
     numbers: set[int] = set()
     for function in module.nodes(ast.FunctionDef):
-        if function.name != "__init__" and module.hot(function.body[-1]) is not None:
+        if function.name != "__init__":
             for statement in fixed.statements(function):
-                numbers.update(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+                last = statement.iter if isinstance(statement, ast.For) else statement
+                numbers.update(range(statement.lineno, (last.end_lineno or statement.lineno) + 1))
     yield from (line for line in here if line.where.line in numbers)

@@ -66,8 +66,9 @@ ALL_AT_ONCE = (
     "each round calls a module of its own, stack their weights (`torch.func.stack_module_state`). Else compile what the loop calls."
 )
 ONE_AFTER_ANOTHER = (
-    "The rounds depend on each other: do before the loop, for all of them, what does not (products with inputs, masks, constants), use the "
-    "ready-made layer where there is one (`nn.LSTM`, `nn.GRU`, `torch.cumsum`), and compile the rest."
+    "The rounds depend on each other: where they work on single numbers, take all of these out before by `.tolist()` and loop over plain "
+    "numbers; else do before the loop, for all of them, what does not (products with inputs, masks, constants), use the ready-made layer "
+    "where there is one (`nn.LSTM`, `nn.GRU`, `torch.cumsum`), and compile the rest."
 )
 
 

@@ -92,7 +92,8 @@ def explain(case: Case) -> Findings:
             worst=0.5,
         ),
         confidence="high",
-        advice=f"Where they convolve or correlate, pad to {fast:,} (`scipy.fft.next_fast_len`) by `n=` in both directions, and cut the result.",
+        advice=f"Choose a length such as {fast:,} (`scipy.fft.next_fast_len`) where it is free, as `n_fft` of `torch.stft` is; where they convolve or "
+        f"correlate, pad to {fast:,} by `n=` in both directions, and cut the result.",
         resource=f"op:{spent.op}",
     )
 

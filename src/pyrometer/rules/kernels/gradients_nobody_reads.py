@@ -85,8 +85,8 @@ def explain(case: Case) -> Findings:
                 best=1.4,
             ),
             confidence="high",
-            advice="Ask only for what is read: `torch.autograd.grad(loss, inputs)` instead of `loss.backward()`, or `requires_grad_(False)` on the parts "
-            "that are not trained here.",
+            advice="Keep them out of this graph: `.detach()` what other parts made where it enters, or run these parts under `torch.no_grad()`; of parts "
+            "that are never trained, `requires_grad_(False)`. `torch.autograd.grad(loss, inputs)` computes the gradients of the inputs alone.",
             resource="backward",
         )
 

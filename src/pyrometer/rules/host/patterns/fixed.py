@@ -58,14 +58,19 @@ class Fixed:
         self.names: dict[FunctionNode, frozenset[str]] = {}
 
     def statements(self, function: FunctionNode) -> list[ast.stmt]:
-        """The statements of a function that compute something fixed with tensors, in the order of the text."""
+        """The statements of a function that compute something fixed with tensors, in the order of the text.
+
+        Where there are some, with those of its loops that compute what these are made of; of what has a body it is the head.
+        """
         names = self.names_in(function)
         inner = [
             node
             for node in ast.walk(function)
             if isinstance(node, ast.stmt) and self.module.function_of(node) is function
         ]
-        return [node for node in inner if self._computes(node, names)]
+        told = [node for node in inner if self._is_fixed(node, names)]
+        tensors = [node for node in told if self._makes_tensors(node)]
+        return [node for node in told if node in tensors or self.module.loops_around(node)] if tensors else []
 
     def names_in(self, function: FunctionNode, depth: int = 0) -> frozenset[str]:
         """The names of a function that stand for something fixed."""
@@ -197,7 +202,7 @@ class Fixed:
     def _gives_fixed(self, function: FunctionNode, depth: int) -> bool:
         """Whether a function returns something fixed if it is given such."""
         names = self._closed(function, _arguments(function), depth)
-        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return | ast.Yield)]
         return bool(returns) and all(self.holds(node.value, names, depth) for node in returns)
 
     def _names_in(self, function: FunctionNode, depth: int) -> frozenset[str]:
@@ -245,25 +250,25 @@ class Fixed:
         names = self.names_in(caller, depth) if caller is not None else frozenset()
         return self.holds(value, names, depth)
 
-    def _computes(self, node: ast.stmt, names: frozenset[str]) -> bool:
-        """Whether a statement works on tensors and is fixed."""
-        value: ast.expr | None
+    def _is_fixed(self, node: ast.stmt, names: frozenset[str]) -> bool:
+        """Whether a statement does the same in each step; what only names something is none."""
         match node:
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                value = node.value
-                if not all(_root(target) in names for target in targets):
-                    return False
+                is_kept = all(_bound(target) and _bound(target) <= names for target in targets)
+                return is_kept and node.value is not None and self.holds(node.value, names)
             case ast.Return() | ast.Expr():
-                value = node.value
+                return node.value is not None and self.holds(node.value, names)
+            case ast.For():
+                return self.holds(node.iter, names)
             case _:
                 return False
-        if value is None or not self.holds(value, names):
-            return False
-        return any(
+
+    def _makes_tensors(self, node: ast.stmt) -> bool:
+        return not isinstance(node, ast.For) and any(
             isinstance(part, ast.Call | ast.BinOp)
             and self.module.value_of(part).kind in {Kind.TENSOR, Kind.TENSORS}
-            for part in ast.walk(value)
+            for part in ast.walk(node)
         )
 
 
@@ -297,7 +302,7 @@ def _assigned(node: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
         case ast.AnnAssign() if node.value is not None:
             pairs = [(node.target, node.value)]
         case ast.For() | ast.AsyncFor() | ast.comprehension():
-            pairs = [(node.target, node.iter)]
+            pairs = _walked(node.target, node.iter)
         case ast.withitem() if node.optional_vars is not None:
             pairs = [(node.optional_vars, ast.Await(value=node.context_expr))]
         case ast.Call(func=ast.Attribute(value=subject, attr=name)) if name.endswith("_") or name in {
@@ -306,6 +311,15 @@ def _assigned(node: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
         }:
             pairs = [(subject, argument) for argument in node.args]
     return pairs
+
+
+def _walked(target: ast.expr, over: ast.expr) -> list[tuple[ast.AST, ast.AST]]:
+    """What a loop gives to which targets: of `zip` and `enumerate` each to its own."""
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and isinstance(target, ast.Tuple):
+        parts = {"zip": over.args, "enumerate": [ast.Constant(0), *over.args[:1]]}.get(over.func.id, [])
+        if len(parts) == len(target.elts):
+            return [*zip(target.elts, parts, strict=True)]
+    return [(target, over)]
 
 
 def _arguments(function: FunctionNode) -> frozenset[str]:

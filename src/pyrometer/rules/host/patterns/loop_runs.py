@@ -7,7 +7,8 @@ with the source; of a trace alone from the functions that issue many short calls
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyrometer.advice import Gain
@@ -62,6 +63,15 @@ CARRIED_STAYS = 0.6
 
 CARRIED_CALLS = 10.0
 """Of each of their rounds at best: a ready-made layer issues as many, nested ones included."""
+
+OVER_WEIGHTS = re.compile(r"\b(parameters|named_parameters|buffers|state_dict)\(")
+"""What a loop over the weights of a model goes over."""
+
+OF_WEIGHTS = (
+    "Do it for all weights by a few calls: `torch._foreach_lerp_(averaged, weights, 1 - decay)`, `torch._foreach_norm(gradients)` and the other "
+    "`torch._foreach_…` functions take lists of tensors, which are made once; under `torch.no_grad()`, where they change weights. Averages of weights are "
+    "ready-made: `torch.optim.swa_utils.AveragedModel`."
+)
 
 Walked = Loop | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -121,21 +131,17 @@ class LoopRun(NamedTuple):
     @property
     def is_carried(self) -> bool:
         """Whether a round reads a name before it gives it a value, so that it is the one of the round before; numbers aside."""
-        if self.element is not None or self.found is None:
-            return False
+        return self.element is None and self.found is not None and _carries(*self.found)
+
+    @property
+    def around(self) -> ast.For | None:
+        """The outermost loop of the function around one that is carried, of which no round depends on another; those that step aside."""
+        if not self.is_carried or self.found is None:
+            return None
         module, node = self.found
-        if not isinstance(node, ast.For | ast.While):
-            return False
-        names = [
-            [part for part in ast.walk(statement) if isinstance(part, ast.Name)] for statement in node.body
-        ]
-        given = {name.id for part in names for name in part if isinstance(name.ctx, ast.Store)}
-        for part in names:
-            read = [name for name in part if isinstance(name.ctx, ast.Load) and name.id in given]
-            if any(module.value_of(name).kind is not Kind.HOST for name in read):
-                return True
-            given -= {name.id for name in part if isinstance(name.ctx, ast.Store)}
-        return False
+        loops = [loop for loop in module.loops_around(node) if isinstance(loop, ast.For)]
+        free = [loop for loop in loops if not _carries(module, loop) and module.heat.loops.why(loop) is None]
+        return free[-1] if free else None
 
     @property
     def stays(self) -> Ratio:
@@ -143,6 +149,30 @@ class LoopRun(NamedTuple):
         work = min(self.work, MOST_WORK_STAYS)
         stays = self.elsewhere + self.operators * work + self.by_python * PYTHON_STAYS
         return min(1.0, max(stays, self.once, CARRIED_STAYS if self.is_carried else 0.0))
+
+
+def _names_in_order(statements: Iterable[ast.stmt]) -> Iterator[list[ast.Name]]:
+    """The names of each statement, and of the head of what has a body before those of the body."""
+    for statement in statements:
+        bodies = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
+        inner = [part for body in bodies for part in body]
+        heads = [part for part in ast.iter_child_nodes(statement) if part not in inner]
+        yield [name for head in heads for name in ast.walk(head) if isinstance(name, ast.Name)]
+        yield from _names_in_order(inner)
+
+
+def _carries(module: Module, node: Walked) -> bool:
+    """Whether a round of a loop reads what the round before has left, numbers aside."""
+    if not isinstance(node, ast.For | ast.While):
+        return False
+    names = list(_names_in_order(node.body))
+    given = {name.id for part in names for name in part if isinstance(name.ctx, ast.Store)}
+    for part in names:
+        read = [name for name in part if isinstance(name.ctx, ast.Load) and name.id in given]
+        if any(module.value_of(name).kind is not Kind.HOST for name in read):
+            return True
+        given -= {name.id for name in part if isinstance(name.ctx, ast.Store)}
+    return False
 
 
 def loop_runs(case: Case, min_share: Ratio) -> list[LoopRun]:
@@ -358,6 +388,19 @@ def _traced_share(case: Case, site: CallSite) -> tuple[Ratio, Ratio]:
     return short, min(1.0, max(own, short))
 
 
+def _advised(run: LoopRun, advice: str) -> str:
+    """What to do about a loop, where more is known than its rule knows: what it goes over, or which loop around it is free."""
+    if OVER_WEIGHTS.search(run.over):
+        return OF_WEIGHTS
+    outer = run.around
+    if outer is None:
+        return advice
+    return (
+        f"The rounds of the loop over `{one_line(ast.unparse(outer.iter))}` around it (line {outer.lineno}) do not depend on each other: "
+        "go through this one once for all of them, with one more dimension."
+    )
+
+
 def loop_finding(rule: Rule, case: Case, run: LoopRun, *, what: str, advice: str, **fields: Any) -> Finding:
     """A finding about a loop.
 
@@ -403,7 +446,7 @@ def loop_finding(rule: Rule, case: Case, run: LoopRun, *, what: str, advice: str
             method=f"removal: all rounds but one; at worst {format_percent(run.stays)} of the loop's time stays",
         ),
         confidence="high" if run.rounds is not None or not run.leaves else "medium",
-        advice=advice,
+        advice=_advised(run, advice),
         resource="launch" if run.operators > run.by_python else None,
         **fields,
     )

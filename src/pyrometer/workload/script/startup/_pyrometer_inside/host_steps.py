@@ -78,11 +78,11 @@ class HostSteps:
                     json.dump(record, file)
         except Exception as error:  # noqa: BLE001 - the script comes first
             self._fail(error)
-        self._state = "done"
+        self._state = "over"
 
     def detach(self) -> None:
         """In a forked child: it has no timer, and nothing to record."""
-        self._state = "done"
+        self._state = "over"
         self._tracer.detach()
         if self._watch is not None:
             self._watch.end()
@@ -90,7 +90,7 @@ class HostSteps:
             self._flow.detach()
 
     def _boundary(self, kind: int, value: int, subject: Any = None) -> None:
-        if self._state == "done":
+        if self._state == "over" or (self._state == "done" and self._ends.is_best):
             return
         try:
             if self._state == "followed":
@@ -98,7 +98,7 @@ class HostSteps:
             found = self._ends.at(kind, value)
             if found & BETTER and self._state != "waiting":
                 self._let_go()
-                self._state = "between"
+                self._state = "waiting"
             if found & STEP:
                 self._next_step()
         except Exception as error:  # noqa: BLE001 - the script comes first
@@ -139,12 +139,13 @@ class HostSteps:
         if self._state == "waiting":
             if self._tracer.is_done:
                 self._sampler = HostSampler(fitting_interval_s(tick_cost_ns()))
+                self.sampled, self.bare = [], []  # by a poorer mark
                 self._state = "followed" if self._follows_values() else "between"
         elif self._state == "between":
             self._begin_watch()
         elif self._state == "settling":
             self._switch("bare")
-        elif (
+        elif self._state != "done" and (
             sum(self.sampled) + sum(self.bare) >= self._request["budget_s"] * 1e9
             and len(self.sampled) >= FEWEST_STEPS
         ):
@@ -216,7 +217,7 @@ class HostSteps:
             self._watch.end()
 
     def _fail(self, error: Exception) -> None:
-        self._state = "done"
+        self._state = "over"
         with contextlib.suppress(Exception):
             self._let_go()
         with contextlib.suppress(OSError), open(self._request["path"] + ".failure", "w") as report:  # noqa: PTH123

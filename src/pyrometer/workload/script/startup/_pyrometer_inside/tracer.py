@@ -1,6 +1,7 @@
 """A profiler that follows the steps of a script as they happen: skip, warm up, record, write, and never look again.
 
-Where a step ends says `step_ends`; what is being recorded by a poorer mark is thrown away when a better one first appears.
+Where a step ends says `step_ends`; what was recorded by a poorer mark is thrown away when a better one first appears: before its
+first update, a training may call its model for a long time.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Tracer:
         "_request",
         "_state",
         "_torch",
+        "_written",
     )
 
     def __init__(self, torch: Any, log: EventLog, request: dict[str, Any]) -> None:
@@ -67,6 +69,7 @@ class Tracer:
         self._ends = StepEnds()
         self._num_steps = 0
         self._recording = False
+        self._written = False
         self._began = False  # something, since the last step ended
         self._profiler: Any = None
         self._modules: Any = None
@@ -76,7 +79,7 @@ class Tracer:
 
     def begin(self, kind: int, value: int, _subject: Any = None) -> None:
         """Something of this kind begins, on this object."""
-        if self._state == "done":
+        if self._is_over:
             return
         try:
             if self._state == "waiting" and self._request["skip"] == 0:
@@ -92,7 +95,7 @@ class Tracer:
 
     def end(self, kind: int, value: int = 0, _subject: Any = None) -> None:
         """Something of this kind has ended."""
-        if self._state == "done":
+        if self._is_over:
             return
         try:
             begun = [i for i, (opened, _) in enumerate(self._open) if opened == kind - 1]
@@ -103,8 +106,12 @@ class Tracer:
 
     @property
     def is_done(self) -> bool:
-        """Whether it will record nothing more."""
-        return self._state == "done"
+        """Whether it will record nothing more, unless a better mark of steps appears."""
+        return self._state in {"done", "written"}
+
+    @property
+    def _is_over(self) -> bool:
+        return self._state == "done" or (self._state == "written" and self._ends.is_best)
 
     def finish(self) -> None:
         """The script ends; what was recorded until now is kept."""
@@ -114,7 +121,7 @@ class Tracer:
                     self._stop(early=True)
                 else:
                     self._discard()
-            if self._state == "waiting":
+            if self._state == "waiting" and not self._written:
                 self._note("too few steps")
         except Exception as error:  # noqa: BLE001 - see above
             self._fail(error)
@@ -129,6 +136,8 @@ class Tracer:
         if found & BETTER:
             if self._state == "running" and (self._request["skip"] or self._num_steps):
                 self._discard()
+            if self._state == "written":
+                self._state, self._recording = "waiting", False
             self._num_steps = 0
         if found & ANOTHER and self._state == "waiting":
             self._num_steps = 0
@@ -177,7 +186,7 @@ class Tracer:
     def _stop(self, *, early: bool) -> None:
         """End the profiler, which writes what it has; `early` says that the last step is not whole."""
         self._close(0)
-        self._state = "done"
+        self._state, self._written = "written", True
         self._let_go()
         self._log.add(kinds.word(kinds.TRACE_END, self._num_steps))
         if early:
