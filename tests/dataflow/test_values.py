@@ -107,6 +107,31 @@ def test_padding_that_no_row_of_a_batch_needs_is_found_where_it_is_made(flow: Fl
     assert fact.where.line == Reader.__call__.__code__.co_firstlineno + 3
 
 
+class Tagger(nn.Module):
+    """Reads one place after the other, and is busy with little else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(50, 8), nn.GRU(8, 16, batch_first=True)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.rnn(self.embed(tokens))[0].mean()  # type: ignore[no-any-return]
+
+
+def test_what_recurrent_modules_take_place_by_place_is_of_the_padding(flow: Flow) -> None:
+    model = Tagger()
+
+    def step() -> torch.Tensor:
+        tokens = torch.zeros(6, 64, dtype=torch.long)
+        tokens[:, :12] = torch.randint(1, 50, (6, 12))
+        model(tokens).backward()
+        return tokens
+
+    (fact,) = constant_tails(flow(step, steps=1))
+    assert (fact.columns, fact.tail) == (64, 52)
+    assert fact.share > 0.8
+
+
 def test_batches_padded_to_their_longest_row_are_left_alone(flow: Flow) -> None:
     assert constant_tails(flow(Reader(None), steps=4)) == []
 

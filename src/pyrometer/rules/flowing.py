@@ -47,6 +47,15 @@ def as_traced(case: Case, share: Ratio, where: Located) -> Ratio:
     return share * most / told if lines and told > most else share
 
 
+def left_at_best(share: Ratio) -> Ratio:
+    """Of a step's time without operators of this share of it, where what goes beside them goes, too.
+
+    >>> [round(left_at_best(share), 2) for share in (0.0, 0.1, 0.7, 1.0)]
+    [1.0, 0.88, 0.26, 0.0]
+    """
+    return (1 - share) / (1 - share + BESIDE * share)
+
+
 def removed(case: Case, share: Ratio, method: str, *, best: Ratio = 1.0, worst: Ratio = 0.75) -> Gain:
     """What it brings if operators with this share of the recorded time go.
 
@@ -58,7 +67,7 @@ def removed(case: Case, share: Ratio, method: str, *, best: Ratio = 1.0, worst: 
         worst: part of their time that goes at worst.
     """
     return Gain(
-        ratio_low=max(0.0, 1 - BESIDE * best * share),
+        ratio_low=left_at_best(best * share),
         ratio_high=min(1.0, 1 - worst * of_step(case, share)),
         method=method,
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from pyrometer.dataflow.graph import Call, FlowGraph, Ref
+from pyrometer.dataflow.graph import Call, FlowGraph, Ref, Value
 from pyrometer.dataflow.looking import LOOKUPS
 from pyrometer.dataflow.report import ConstantTail
 from pyrometer.place import Place
 
 FEWEST_COLUMNS = 8
 """Of shorter rows, padding costs little."""
+
+FEWEST_ROWS = 4
 
 MIN_TAIL = 0.2
 """Share of the columns: less padding is in every batch."""
@@ -54,11 +56,9 @@ def _tail(graph: FlowGraph, given: list[tuple[int, int, Place]]) -> ConstantTail
     tails = [value.constant_tail or 0 for value in values]
     columns, mean = values[0].columns, sum(tails) / len(tails)
     steps = len({step for step, _, _ in given})
-    if mean < MIN_TAIL * columns or steps < max(graph.num_steps, 2) or not all(tails):
+    if mean < MIN_TAIL * columns or steps < max(graph.num_steps, _fewest_steps(values[0])) or not all(tails):
         return None
-    seconds = sum(
-        call.seconds for call in graph.calls if _has_columns(graph, call, columns, values[0].shape[0])
-    )
+    seconds = sum(call.seconds for call in _over_columns(graph, columns, values[0].shape[0]))
     return ConstantTail(
         where=_made(graph, values[0].number) or given[0][2],
         shape=list(values[0].shape),
@@ -82,6 +82,20 @@ def _made(graph: FlowGraph, number: int) -> Place | None:
         if before is None:
             return place
         value = graph.values[before]
+
+
+def _fewest_steps(value: Value) -> int:
+    """Indices of several rows do not end alike by chance; features of one batch may, such as a still picture."""
+    return 1 if len(value.shape) == 2 and value.shape[0] >= FEWEST_ROWS else 2
+
+
+def _over_columns(graph: FlowGraph, columns: int, rows: int) -> Iterator[Call]:
+    """Calls on tensors with that many columns, and all of modules that take them one by one, as recurrent ones do."""
+    direct = {call.number for call in graph.calls if _has_columns(graph, call, columns, rows)}
+    rounds = Counter(call.where.module for call in graph.calls if call.number not in direct)
+    taking = {graph.calls[number].where.module for number in direct}
+    recurrent = {module for module in taking if module and rounds[module] >= columns}
+    return (call for call in graph.calls if call.number in direct or call.where.module in recurrent)
 
 
 def _has_columns(graph: FlowGraph, call: Call, columns: int, rows: int) -> bool:

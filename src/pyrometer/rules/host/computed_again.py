@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio, format_percent
-from pyrometer.rules.flowing import BESIDE, METHOD, of_step
+from pyrometer.rules.flowing import METHOD, left_at_best, of_step
 from pyrometer.rules.host.patterns.spending import is_certain, loop_around, rounds_text, spread
 from pyrometer.rules.joining import is_same_file
 from pyrometer.rules.places import place_of, spoken
@@ -88,7 +88,7 @@ def explain(case: Case) -> Findings:
             links=[f"/dataflow/repeated/{number}"],
             cost=case.cost_of(told, METHOD),
             gain=Gain(
-                ratio_low=max(0.0, 1 - BESIDE * share.most),
+                ratio_low=left_at_best(share.most),
                 ratio_high=1 - (1 - STAYS) * share.least,
                 method="removal: all but the first computation of each result",
             ),
