@@ -13,7 +13,7 @@ LEAST_SAMPLES = 8
 
 
 def expected_slowest(times_s: Sequence[Seconds], ranks: int) -> Ratio:
-    """The mean of the slowest of so many independent steps, over the median step.
+    """The median of the slowest of so many independent steps, over the median step: both are medians, as what is measured is.
 
     Exact for the steps that were measured while `ranks` is far below their number; beyond it a log-normal distribution with
     their spread (scaled median absolute deviation, so that a few interruptions do not make it) goes on where they end.
@@ -23,12 +23,9 @@ def expected_slowest(times_s: Sequence[Seconds], ranks: int) -> Ratio:
     """
     if len(times_s) < LEAST_SAMPLES or ranks < 2:
         return 1.0
-    ordered = np.sort(np.asarray(times_s)) / np.median(times_s)
-    number = len(ordered)
-    if ranks <= number // 4:
-        below = np.arange(number + 1) / number
-        chances = np.diff(below**ranks)
-        return max(1.0, float(chances @ ordered))
+    ordered = np.asarray(times_s) / np.median(times_s)
+    share = 0.5 ** (1 / ranks)  # of the steps that are no longer than the slowest is in every other turn
+    if ranks <= len(ordered) // 4:
+        return max(1.0, float(np.quantile(ordered, share)))
     spread = stats.median_abs_deviation(np.log(ordered), scale="normal")
-    # The mean of the largest of n normal values, by Blom: the quantile at (n - 3/8) / (n + 1/4).
-    return float(np.exp(spread * stats.norm.ppf((ranks - 0.375) / (ranks + 0.25))))
+    return float(np.exp(spread * stats.norm.ppf(share)))
