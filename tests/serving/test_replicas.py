@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import httpx
 import psutil
@@ -11,7 +13,6 @@ from rollouts import make_plan
 from served import MODEL, SETTINGS, URL, Load, answers, process
 from services import until
 
-from pyrometer.cli.main import main
 from pyrometer.rollout.controller import command, start_rollout
 from pyrometer.rollout.ledger import open_ledger
 from pyrometer.rollout.observed import observed
@@ -124,9 +125,10 @@ def test_the_metrics_are_those_of_all_replicas(served):
         until(lambda: len(told()) == 2, "one replica tells nothing")
 
 
-def test_a_model_that_raises_in_a_replica_ends_the_command_with_what_it_raised(tmp_path, monkeypatch, capsys):
+def test_a_model_that_raises_in_a_replica_ends_the_command_with_what_it_raised(tmp_path):
     pytest.importorskip("ray")
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "model.py").write_text("raise ValueError('no weights')\n")
-    assert main(["serve", "model.py:workload", "--cluster", "local", "--port", "0"]) == 4
-    assert "importing it raised ValueError: no weights" in capsys.readouterr().err.splitlines()[-1]
+    command = [sys.executable, "-m", "pyrometer", "serve", "model.py:workload", "--cluster", "local"]
+    ended = subprocess.run([*command, "--port", "0"], cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "importing it raised ValueError: no weights" in ended.stderr.splitlines()[-1]
