@@ -1,8 +1,11 @@
 """`pyrometer serve --cluster local` in a rollout: a real Ray with two replicas, one of which dies in its first start, and one while it answers."""
 
+import importlib.util
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import httpx
 import psutil
@@ -11,13 +14,13 @@ from rollouts import make_plan
 from served import MODEL, SETTINGS, URL, Load, answers, process
 from services import until
 
-from pyrometer.cli.main import main
 from pyrometer.rollout.controller import command, start_rollout
 from pyrometer.rollout.ledger import open_ledger
 from pyrometer.rollout.observed import observed
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray"),
     pytest.mark.skipif(
         os.name != "posix" or os.uname().sysname != "Linux", reason="Ray brings HAProxy there"
     ),
@@ -43,7 +46,6 @@ def ledger(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, ledger):
-    pytest.importorskip("ray")
     folder = tmp_path_factory.getbasetemp() / "served0"
     flags = ("--cluster", "local", "--canary", "model.py:workload", "--rollout", "scaled")
     settings = SETTINGS + "threads = 1\n"
@@ -124,9 +126,11 @@ def test_the_metrics_are_those_of_all_replicas(served):
         until(lambda: len(told()) == 2, "one replica tells nothing")
 
 
-def test_a_model_that_raises_in_a_replica_ends_the_command_with_what_it_raised(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("ray")
-    monkeypatch.chdir(tmp_path)
+def test_a_model_that_raises_in_a_replica_ends_the_command_with_what_it_raised(tmp_path):
     (tmp_path / "model.py").write_text("raise ValueError('no weights')\n")
-    assert main(["serve", "model.py:workload", "--cluster", "local", "--port", "0"]) == 4
-    assert "importing it raised ValueError: no weights" in capsys.readouterr().err.splitlines()[-1]
+    command = [sys.executable, "-m", "pyrometer", "serve", "model.py:workload", "--cluster", "local"]
+    ended = subprocess.run(
+        [*command, "--port", "0"], check=False, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "importing it raised ValueError: no weights" in ended.stderr.splitlines()[-1]

@@ -55,17 +55,9 @@ class Shaping:
         """The varying sizes of a request.
 
         Raises:
-            InputError: inputs disagree on one.
+            InputError: inputs disagree on one, or none tells it.
         """
-        by_name = dict(zip(names, shapes, strict=True))
-        found: dict[str, int] = {}
-        for name, dims in self.axes.inputs.items():
-            for dim, axis in dims.items():
-                if name in by_name and found.setdefault(axis, by_name[name][dim]) != by_name[name][dim]:
-                    raise InputError(
-                        f"{name}: dimension {dim} is {by_name[name][dim]}, but {axis} is {found[axis]} in another input"
-                    )
-        return tuple(found[axis] for axis in self.axes.names)
+        return self.axes.sizes_of(dict(zip(names, shapes, strict=True)), "inputs")
 
     def sizes_within(self, names: Sequence[str], shapes: Sequence[Sequence[int]]) -> Sizes:
         """The varying sizes of a request, at most those of the largest bucket, which also stand for what is not known."""
