@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +36,8 @@ def one_heap() -> None:
 
     glibc gives every thread a heap of its own, which costs a tenth of the peak; other libraries have no such setting.
     """
+    import ctypes  # takes longer to import than all else here
+
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 

@@ -75,15 +75,6 @@ class Histogram(Record, frozen=True, kw_only=True):
         last = index_of(limit)
         return sum(count for index, count in self.counts.items() if index > last)
 
-    def num_up_to(self, bounds: Sequence[float]) -> list[int]:
-        """How many values do not exceed each of some rising bounds; exact for those that end a bucket."""
-        filled = sorted(self.counts)
-        if not filled:
-            return [self.zeros] * len(bounds)
-        passed = np.cumsum([self.counts[index] for index in filled])
-        at = np.searchsorted(filled, [index_of(bound) for bound in bounds], side="right")
-        return [self.zeros + (int(passed[place - 1]) if place else 0) for place in at.tolist()]
-
 
 def index_of(value: float) -> int:
     """The bucket of one value.

@@ -8,7 +8,7 @@ import pytest
 from pyrometer.bench.summary import summarise
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script import collected_share, observe_script, outcome_of, script_observation
-from pyrometer.workload.script.observed import ObservedScript
+from pyrometer.workload.script.observed import ObservedScript, TracedSteps
 
 MS = 1_000_000
 
@@ -115,6 +115,19 @@ def test_a_growing_script_is_said_to_grow():
     m = summarise(script_observation(observed([10] * 60, **fields), "t"), 0.99)
     assert m.memory.growth_bytes_per_step == pytest.approx(1e6)
     assert "memory_grows" in {caveat.code for caveat in m.warnings}
+
+
+def test_what_rises_once_is_no_growth_of_a_script():
+    steps = list(range(60))
+
+    def caveats(rise_at: int, traced: TracedSteps | None) -> set[str]:
+        levels = [10**8 + 10**6 * min(max(step - rise_at, 0), 20) for step in steps]
+        fields = {"memory_steps": steps, "memory_bytes": levels, "peak_bytes": max(levels), "traced": traced}
+        m = summarise(script_observation(observed([10] * 60, **fields), "t"), 0.99)
+        return {caveat.code for caveat in m.warnings}
+
+    assert "memory_grows" not in caveats(0, TracedSteps(first=10, num_steps=12))
+    assert "memory_grows" in caveats(35, TracedSteps(first=2, num_steps=3))
 
 
 def test_hints_for_a_script_do_not_speak_of_a_budget():

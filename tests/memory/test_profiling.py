@@ -118,3 +118,11 @@ def test_a_compiled_program_has_a_ledger_from_the_allocator() -> None:
         p.nbytes for p in training().parts.model.parameters()
     )
     assert sum(memory_profile.ledger_bytes.values()) == memory_profile.peak_bytes
+
+
+def test_a_prediction_that_takes_too_long_is_given_up_and_leaves_the_rest() -> None:
+    whole = profile_memory(training(), predict_s=0.0, scaling=False)
+    assert whole.predicted is None
+    assert whole.formulas == {}
+    assert [note for note in whole.notes if "without data takes longer than the 0 s" in note]
+    assert sum(whole.ledger_bytes.values()) == whole.peak_bytes

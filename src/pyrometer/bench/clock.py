@@ -19,6 +19,7 @@ from pyrometer.quantity import Seconds
 
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 _TASKS = Path("/proc/self/task")
+READINGS = 200
 
 
 class Clock(Protocol):
@@ -178,8 +179,8 @@ def clock_for(device: torch.device) -> Clock:
     raise InputError(f"device {device}: no clock for it; legal are cpu, cuda, xpu and mps")
 
 
-def timer_overhead(clock: Clock, num_readings: int = 200) -> Seconds:
+def timer_overhead(clock: Clock) -> Seconds:
     """What timing one sample costs: the median distance of two marks with nothing in between."""
-    marks = [(clock.mark(), clock.mark()) for _ in range(num_readings)]
+    marks = [(clock.mark(), clock.mark()) for _ in range(READINGS)]
     clock.synchronize()
     return float(np.median([clock.between(start, end) for start, end in marks]))

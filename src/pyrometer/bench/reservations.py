@@ -211,7 +211,8 @@ def _memory_grows(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
     growth = m.memory.growth_bytes_per_step if m.memory else None
     if m.memory is None or growth is None or growth < GROWTH_BYTES:
         return None
-    total = m.memory.series_bytes[-1] - m.memory.start_bytes
+    # What rose once, while all was set up, is none: the rate counts, over all steps.
+    total = growth * (m.memory.steps[-1] - m.memory.steps[0])
     if total < GROWTH_TOTAL_SHARE * m.memory.start_bytes:
         return None
     return caveat(

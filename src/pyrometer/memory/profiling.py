@@ -21,6 +21,7 @@ from pyrometer.memory.prediction.fits import largest_batch_that_fits
 from pyrometer.memory.prediction.formulas import formulas
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.prediction.scaling import scaling_laws
+from pyrometer.memory.prediction.time_limit import rehearsals_within
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.memory.recording.allocator import record_allocator
@@ -47,6 +48,7 @@ def profile_memory(
     steps: int = STEPS,
     predict: bool = True,
     predict_from: Bytes = 0,
+    predict_s: Seconds = math.inf,
     scaling: bool = True,
     budgets_bytes: list[Bytes] | None = None,
     leak_steps: int = 0,
@@ -66,6 +68,7 @@ def profile_memory(
         predict: predict the step on tensors without data, and what would lower its peak.
         predict_from: only from this peak on, or where anything is kept for a backward pass: torch's tensors without data import
             its compiler, which takes longer than many a step.
+        predict_s: time that a run of the step without data may take: of thousands of small operators it takes minutes.
         scaling: and from there how it grows with the batch, and the largest batch that fits.
         budgets_bytes: memory sizes to fit the batch into; by default those of common devices.
         leak_steps: watch so many further steps for memory that stays; none by default.
@@ -90,7 +93,7 @@ def profile_memory(
     plain = run_plainly(work, steps=steps)
     tell(0.1, "recording")
     profile = _recorded(work, steps, plain)
-    chosen = _Further(predict, predict_from, scaling, budgets_bytes, leak_steps, weigh_s, ends_s)
+    chosen = _Further(predict, predict_from, predict_s, scaling, budgets_bytes, leak_steps, weigh_s, ends_s)
     try:
         for fuller in _further(profile, work, chosen, tell):
             profile = fuller
@@ -104,6 +107,7 @@ class _Further(NamedTuple):
 
     predict: bool
     predict_from: Bytes
+    predict_s: Seconds
     scaling: bool
     budgets_bytes: list[Bytes] | None
     leak_steps: int
@@ -126,7 +130,8 @@ def _further(
     predicted_s = 0.0
     if predict:
         began_s = time.monotonic()
-        profile = _with_prediction(profile, work, tell)
+        with rehearsals_within(chosen.predict_s):
+            profile = _with_prediction(profile, work, tell)
         predicted_s = time.monotonic() - began_s
         yield profile
         if chosen.scaling and profile.predicted is not None and chosen.left_s() > 0:
@@ -202,7 +207,9 @@ def _with_prediction(profile: MemoryProfile, work: Workload, tell: Progress) -> 
         measured = profile.peak_bytes - profile.ledger_bytes["cache"]
         error = predicted.peak_bytes / measured - 1 if measured else None
         predicted = replace(predicted, error=error)
-    told = _tried("the rules of thumb", lambda: formulas(work), notes) or {}
+    told = (
+        _tried("the rules of thumb", lambda: formulas(work), notes) if predicted is not None else None
+    ) or {}
     return replace(profile, predicted=predicted, formulas=told, notes=[*profile.notes, *notes])
 
 

@@ -167,6 +167,8 @@ class Collector:
 
     def _drain(self) -> list[tuple[str, Sequence[float]]]:
         taken = [(name, one.drain()) for name, one in list(self.open.items())]
+        for instrument in list(self.instruments.values()):
+            instrument.gather()
         self._num_empty = 0 if any(fresh for _, fresh in taken) else self._num_empty + 1
         self._is_awake = self.is_running and self._num_empty < DOZE_AFTER
         return [(name, fresh) for name, fresh in taken if fresh] if self.listeners else []

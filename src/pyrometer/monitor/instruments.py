@@ -79,10 +79,11 @@ class Instrument(ABC, Generic[Folded]):
         self._capacity = capacity
         self._ensure_running = ensure_running
         self._fault = fault
-        self._waiting: deque[tuple[float, tuple[object, ...]]] = deque()
+        self._waiting: deque[tuple[float | list[float], tuple[object, ...]]] = deque()
+        self._gathered: dict[str, list[float]] = {}
         self._series: dict[tuple[object, ...], str] = {}
 
-    def _put(self, value: float, values: tuple[object, ...]) -> None:
+    def _put(self, value: float | list[float], values: tuple[object, ...]) -> None:
         self._ensure_running()
         if len(values) != len(self.labels):
             declared = ", ".join(self.labels) or "none"
@@ -100,12 +101,20 @@ class Instrument(ABC, Generic[Folded]):
         """Production goes on without a value that cannot be: it counts as a fault, which the log tells."""
         self._fault(InputError(f"{self.name}: {why}"))
 
-    def _taken(self) -> dict[str, list[float]]:
-        """Values per series since the last time, in order."""
-        found: dict[str, list[float]] = {}
+    def gather(self) -> None:
+        """Sort what waits by its series: ten times a second, since all of a second at once would hold up whoever needs Python's lock."""
         for _ in range(len(self._waiting)):
             value, values = self._waiting.popleft()
-            found.setdefault(self._series_of(values), []).append(value)
+            kept = self._gathered.setdefault(self._series_of(values), [])
+            if isinstance(value, list):
+                kept += value
+            else:
+                kept.append(value)
+
+    def _taken(self) -> dict[str, list[float]]:
+        """Values per series since the last time, in order."""
+        self.gather()
+        found, self._gathered = self._gathered, {}
         return found
 
     def _series_of(self, values: tuple[object, ...]) -> str:
@@ -126,9 +135,10 @@ class Instrument(ABC, Generic[Folded]):
     def forget(self) -> None:
         """Begin anew in a forked child."""
         self._waiting.clear()
+        self._gathered.clear()
 
 
-def _nothing(_value: float, _values: tuple[object, ...]) -> None:
+def _nothing(_value: float | list[float], _values: tuple[object, ...]) -> None:
     """Stands in for recording where the monitor is disabled."""
 
 
@@ -173,9 +183,8 @@ class HistogramInstrument(Instrument[Histogram]):
         self._put(float(value), labels)
 
     def record_all(self, values: Iterable[float], *labels: object) -> None:
-        """Several values that have the same labels."""
-        for value in values:
-            self._put(value, labels)
+        """Several values that have the same labels, in one place of the queue."""
+        self._put([*values], labels)
 
     def take(self) -> dict[str, Histogram]:
         """The values since the last time."""

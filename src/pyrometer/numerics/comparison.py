@@ -6,13 +6,11 @@ beside, since outputs may differ in every digit and still mean the same, or drif
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from pyrometer.bench.comparison.interleaving import seed_all
 from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for, with_fixed_inputs
@@ -21,7 +19,6 @@ from pyrometer.numerics.statistics import Values, sample
 from pyrometer.numerics.tensors import floating_tensors
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference
-from pyrometer.workload.state import preserved_module
 
 LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 LOW = ("float16", "bfloat16")
@@ -87,15 +84,6 @@ def low_precision(work: Inference) -> str | None:
         return work.config.autocast
     dtypes = {work.config.dtype} if work.config.dtype else {str(p.dtype)[6:] for p in work.model.parameters()}
     return next((name for name in LOW if name in dtypes), None)
-
-
-@contextlib.contextmanager
-def _preserved(program: Any) -> Iterator[None]:
-    if not isinstance(program, nn.Module):
-        yield
-        return
-    with preserved_module(program, parameters=False):
-        yield
 
 
 def _step_output(work: Inference, seed: int) -> Any:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import nnls
 
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.scaling.record import LinkFit, Links, Operation
@@ -56,6 +55,8 @@ def fit(measured: Sequence[Measured], ranks: int) -> LinkFit:
 
 
 def _fit(measured: Sequence[Measured], ranks: int) -> LinkFit:
+    from scipy.optimize import nnls  # slow to import, and the ranks that measure never need it
+
     terms = np.array(
         [[hops(operation, ranks), wire_bytes(operation, size, ranks)] for operation, size, _ in measured]
     )

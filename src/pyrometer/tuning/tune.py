@@ -135,7 +135,7 @@ def search_recipe(
             raise
         journal = Journal(place.folder / JOURNAL, _identity(place, base, settings), resume=resume)
         surveyed, step_s = base.surveyed, base.measurement.median_s
-        priors = priors_of(surveyed.device, surveyed.made_of, step_s)
+        priors = priors_of(surveyed.device, surveyed.made_of)
         weighing = Weighing(place.laboratory, settings, budget, step_s)
         search = Search(weighing, journal, with_priors(predictions_of(findings), priors), tell)
         weighing.begin_with(baseline)

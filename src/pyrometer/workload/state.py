@@ -16,6 +16,7 @@ import random
 import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,15 +76,11 @@ def preserved_module(module: nn.Module, *, parameters: bool) -> Iterator[None]:
     copies of tensors live on the tensors' own device; `tensor_bytes(module_tensors(…))` says what they cost.
     """
     modes = [(part, part.training) for part in module.modules()]
-    attributes = [vars(part) for part in module.modules()]
-    inner = [value for owner in attributes for value in owner.values() if _is_container(value)]
+    kept = kept_module(module, parameters=parameters, sparing=False)
     try:
-        with (
-            _preserved_entries([*attributes, *inner]),
-            _preserved_values(module_tensors(module, parameters=parameters)),
-        ):
-            yield
+        yield
     finally:
+        kept.restore()
         for part, training in modes:
             part.training = training
 
@@ -104,7 +101,7 @@ def preserved_optimizer(optimizer: torch.optim.Optimizer) -> Iterator[None]:
         *(group["params"] for group in groups),
         *states.values(),
     ]
-    with _preserved_entries(containers), _preserved_values(optimizer_tensors(optimizer)):
+    with _preserved(containers, optimizer_tensors(optimizer)):
         yield
 
 
@@ -114,7 +111,7 @@ def preserved_scaler(scaler: torch.amp.GradScaler) -> Iterator[None]:
     attributes = vars(scaler)
     inner = [value for value in attributes.values() if _is_container(value)]
     tensors = [value for value in attributes.values() if isinstance(value, torch.Tensor)]
-    with _preserved_entries([attributes, *inner]), _preserved_values(tensors):
+    with _preserved([attributes, *inner], tensors):
         yield
 
 
@@ -164,30 +161,55 @@ def tensor_bytes(tensors: Iterable[torch.Tensor]) -> Bytes:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-@contextlib.contextmanager
-def _preserved_entries(containers: Iterable[Any]) -> Iterator[None]:
-    """Restore which objects dicts and lists hold."""
-    kept = [(container, copy.copy(container)) for container in containers]
-    try:
-        yield
-    finally:
-        for container, entries in kept:
+@dataclass(frozen=True)
+class Kept:
+    """What dicts and lists held and tensors contained, to be put back.
+
+    Attributes:
+        sparing: write only tensors that changed, so that those which autograd holds on to stay valid.
+    """
+
+    entries: list[tuple[Any, Any]]
+    values: list[tuple[torch.Tensor, torch.Tensor]]
+    sparing: bool = False
+
+    @classmethod
+    def of(cls, containers: Iterable[Any], tensors: Iterable[torch.Tensor], *, sparing: bool = False) -> Kept:
+        """Broadcast views cannot be written to, so they need not be kept."""
+        values = [(tensor, tensor.detach().clone()) for tensor in tensors if not _is_broadcast(tensor)]
+        return cls([(container, copy.copy(container)) for container in containers], values, sparing)
+
+    def restore(self) -> None:
+        """Put it back."""
+        # In inference mode also inference tensors may be written to.
+        with inference_mode(True):
+            for tensor, value in self.values:
+                # Not by the version of the tensor: batch norm writes its statistics without counting it.
+                if not self.sparing or not torch.equal(tensor, value):
+                    tensor.copy_(value)
+        for container, entries in self.entries:
             if not _holds_the_same(container, entries):
                 container.clear()
                 (container.extend if isinstance(container, list) else container.update)(entries)
 
 
+def kept_module(module: object, *, parameters: bool = False, sparing: bool = True) -> Kept:
+    """The attributes and buffers of a module, and with `parameters` those; of a function there is nothing to keep."""
+    if not isinstance(module, nn.Module):
+        return Kept([], [])
+    attributes = [vars(part) for part in module.modules()]
+    inner = [value for owner in attributes for value in owner.values() if _is_container(value)]
+    tensors = module_tensors(module, parameters=parameters)
+    return Kept.of([*attributes, *inner], tensors, sparing=sparing)
+
+
 @contextlib.contextmanager
-def _preserved_values(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
-    """Restore what is in the tensors; broadcast views cannot be written to, so they need not be restored."""
-    kept = [(tensor, tensor.detach().clone()) for tensor in tensors if not _is_broadcast(tensor)]
+def _preserved(containers: Iterable[Any], tensors: Iterable[torch.Tensor]) -> Iterator[None]:
+    kept = Kept.of(containers, tensors)
     try:
         yield
     finally:
-        # In inference mode also inference tensors may be written to.
-        with inference_mode(True):
-            for tensor, value in kept:
-                tensor.copy_(value)
+        kept.restore()
 
 
 def _holds_the_same(container: Any, entries: Any) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from pyrometer.memory.advice.advise import RULES, advise, weigh
+from pyrometer.memory.advice.advise import RULES, weigh
 from pyrometer.memory.advice.lives import Life, Lives
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.profiling import profile_memory
@@ -40,7 +40,7 @@ def test_the_largest_saving_comes_first_and_nothing_of_another_phase(wide, profi
 def test_no_saving_is_larger_than_the_peak(deep, profiled):
     work = deep()
     profile = profiled(work)
-    for advice in advise(profile, work):
+    for advice in weigh(profile, work).advice:
         assert 0 < advice.saves_bytes < profile.peak_bytes
         assert advice.sketch
         assert advice.effect
@@ -53,7 +53,7 @@ def test_a_program_without_anything_to_save_gets_no_advice(profiled):
 
 def test_work_of_any_kind_is_taken(profiled):
     work = Call(sorted, [3, 1, 2])
-    assert advise(profiled(work), work) == []
+    assert weigh(profiled(work), work).advice == []
 
 
 def test_when_time_is_up_nothing_more_is_tried(deep, profiled):

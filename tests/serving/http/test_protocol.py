@@ -183,6 +183,7 @@ def changed(**fields):
         (json.dumps(body_of([row(1.0)] * 5)), "at most 4 in one request"),
         (json.dumps(body_of([row(1.0)], parameters={"timeout": -1})), "microseconds"),
         (json.dumps(body_of([row(1.0)], parameters={"priority": 9})), "priority: got 9"),
+        (json.dumps(body_of([row(1.0)], parameters={"priority": [1]})), r"priority: got [1]"),
         (json.dumps(body_of([row(1.0)], outputs=[{"name": "z"}])), "legal are output"),
     ],
 )
@@ -209,10 +210,12 @@ def test_bodies_that_are_too_large_are_refused_before_they_are_read(client, serv
 def test_headers_that_lie_are_refused(client):
     answer = client.post(f"{URL}/infer", json=body_of([row(1.0)]), headers={"Content-Encoding": "br"})
     assert answer.status_code == 415
-    answer = client.post(
-        f"{URL}/infer", json=body_of([row(1.0)]), headers={"Inference-Header-Content-Length": "x"}
-    )
-    assert answer.status_code == 400
+    for length in ("x", "99999"):
+        answer = client.post(
+            f"{URL}/infer", json=body_of([row(1.0)]), headers={"Inference-Header-Content-Length": length}
+        )
+        assert answer.status_code == 400
+        assert f"Inference-Header-Content-Length: got {length}" in answer.json()["error"].replace("'", "")
 
 
 VALUES = {

@@ -14,13 +14,15 @@ from pyrometer.tuning.search.ordering import Prediction, in_order
 from pyrometer.tuning.search.priors import priors_of, with_priors
 from pyrometer.tuning.trials.composition import Composition
 
-CONVOLVING = Composition(num_calls=30, num_products=8, convolution_share=1.0, call_s=5e-6)
-MULTIPLYING = Composition(num_calls=30, num_products=8, call_s=5e-6)
+MULTIPLYING = Composition(num_calls=30, num_products=8, call_s=5e-6, step_s=0.1, least_share=0.6)
+CONVOLVING = replace(MULTIPLYING, convolution_share=1.0)
 
 
 def first_of(device, step_s, *names):
     listed = {name: [LeverChoice(lever=name)] for name in names}
-    return [choice.lever for choice in in_order(listed, priors_of(device, MULTIPLYING, step_s))]
+    return [
+        choice.lever for choice in in_order(listed, priors_of(device, replace(MULTIPLYING, step_s=step_s)))
+    ]
 
 
 def test_every_prior_is_a_range_of_a_lever_that_exists():
@@ -45,7 +47,9 @@ def test_a_step_that_is_all_calls_is_exported_before_it_is_compiled():
 
 def test_compiling_pays_with_many_small_operators_and_not_with_few():
     few, many = (
-        priors_of("cpu", Composition(num_calls=n, num_products=n // 3, call_s=5e-6), n * 8e-6)["compile"]
+        priors_of("cpu", Composition(num_calls=n, num_products=n // 3, call_s=5e-6, step_s=n * 8e-6))[
+            "compile"
+        ]
         for n in (6, 300)
     )
     assert few.low * few.high > 1
@@ -54,15 +58,31 @@ def test_compiling_pays_with_many_small_operators_and_not_with_few():
 
 def test_what_convolutions_gain_counts_by_their_share_of_the_arithmetic():
     patches = replace(CONVOLVING, convolution_share=0.03)  # a vision transformer's
-    assert priors_of("cpu", patches, 0.1)["channels_last"].low > 0.95
-    assert priors_of("cpu", CONVOLVING, 0.1)["channels_last"].low < 0.6
+    assert priors_of("cpu", patches)["channels_last"].low > 0.95
+    assert priors_of("cpu", CONVOLVING)["channels_last"].low < 0.6
+
+
+def test_another_precision_promises_little_for_sure_where_products_can_take_little_of_the_step():
+    fast, slow = (
+        priors_of("cpu with bfloat16", replace(MULTIPLYING, least_share=share)) for share in (0.9, 0.1)
+    )
+    assert fast["cast_bf16"].high < 0.75
+    assert slow["cast_bf16"].high > 0.95
+    assert fast["cast_bf16"].low == slow["cast_bf16"].low
+    assert fast["compile"] == slow["compile"]  # it fuses what is no product, too
+
+
+def test_autocast_pays_for_weights_that_it_converts_in_each_step():
+    few_rows = priors_of("cpu with bfloat16", replace(MULTIPLYING, weights_s=0.08))
+    assert few_rows["autocast_bf16"].low > 1
+    assert few_rows["cast_bf16"].low < few_rows["autocast_bf16"].low
 
 
 @pytest.mark.parametrize(
-    ("device", "made_of"), [("mps", MULTIPLYING), ("cpu", Composition(num_calls=9, call_s=5e-6))]
+    ("device", "made_of"), [("mps", MULTIPLYING), ("cpu", replace(MULTIPLYING, num_products=0))]
 )
 def test_of_other_machines_and_of_steps_without_products_nothing_is_known(device, made_of):
-    assert priors_of(device, made_of, 0.1) == {}
+    assert priors_of(device, made_of) == {}
 
 
 @pytest.mark.parametrize(

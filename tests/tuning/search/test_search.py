@@ -480,3 +480,17 @@ def test_levers_that_took_little_here_make_room_for_those_like_them(tmp_path):
     assert outcomes(alone)["aot_inductor"] == "untried"
     after = run(KnownLaboratory(time_of), LAYOUT, OPENVINO, aot, tmp_path=tmp_path / "..", budget_s=30.0)
     assert outcomes(after)["aot_inductor"] == "kept"
+
+
+@pytest.mark.parametrize("first", ["fold_batchnorm", "onnxruntime"])
+def test_what_a_runtime_does_by_itself_is_not_tried_under_it(tmp_path, first):
+    runtime = LeverChoice(lever="onnxruntime")
+    laboratory = KnownLaboratory(by_factor(fold_batchnorm=0.9, onnxruntime=0.5))
+    # Where time is short, what is applied within seconds comes first.
+    predicted, budget_s = {}, 10_000.0
+    if first == "fold_batchnorm":
+        predicted, budget_s = {"fold_batchnorm": Prediction(0.7, 0.8, ("PYR503",))}, 45.0
+    search = run(laboratory, FOLD, runtime, LAYOUT, tmp_path=tmp_path, budget_s=budget_s, predicted=predicted)
+    assert laboratory.opened[1] == [first]
+    assert search.best == (runtime,)
+    assert ["fold_batchnorm", "onnxruntime"] not in laboratory.opened

@@ -39,9 +39,9 @@ class Site:
         """From the module down to the innermost statement."""
 
     @classmethod
-    def of_text(cls, text: str, line: int = 1) -> Site:
+    def of_text(cls, text: str) -> Site:
         """A place in a text that stands in no file."""
-        return cls(Break(id=None, reason="", file="", line=line), text)
+        return cls(Break(id=None, reason="", file="", line=1), text)
 
     @property
     def statement(self) -> ast.stmt | None:

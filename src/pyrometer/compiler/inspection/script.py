@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -39,9 +38,7 @@ class InspectedScript(NamedTuple):
     """Where other ranks or processes decided differently."""
 
 
-def inspect_script(
-    argv: list[str], *, python: str = sys.executable, timeout_s: Seconds | None = None, strict: bool = False
-) -> InspectedScript:
+def inspect_script(argv: list[str], *, strict: bool = False) -> InspectedScript:
     """Run a script unchanged, and report what was compiled in it.
 
     The report is of rank 0, or of the process that compiled first. Files that the user's own TORCH_TRACE asks for are
@@ -49,16 +46,13 @@ def inspect_script(
 
     Args:
         argv: the script and its arguments.
-        python: the interpreter to run it with.
-        timeout_s: end it after so long; what was seen until then is kept.
         strict: let exceptions of the readers pass, for tests.
 
     Raises:
         TargetError: the script is missing, not a file, or not Python source text.
-        InputError: the interpreter cannot be started.
     """
     with trace_folder() as folder:
-        script = observe(argv, python=python, timeout_s=timeout_s, environment=folder.environment)
+        script = observe(argv, environment=folder.environment)
         return report_script(script, folder, strict=strict)
 
 

@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 _MODULE = "torch._C._dynamo.eval_frame"
+SLOWEST = 5
 _BATCHES, _BATCH_S = 9, 1e-3
 
 
@@ -105,9 +106,7 @@ def guard_eval_seconds(entry: CacheEntry, f_locals: Mapping[str, Any]) -> float:
     return max(0.0, _per_call(lambda: check(f_locals)) - _per_call(_nothing))
 
 
-def slowest_guards(
-    entry: CacheEntry, f_locals: Mapping[str, Any], *, limit: int = 5
-) -> list[tuple[str, float]]:
+def slowest_guards(entry: CacheEntry, f_locals: Mapping[str, Any]) -> list[tuple[str, float]]:
     """The inputs whose guards cost most: expression, and seconds per evaluation of all that hangs below it.
 
     Each input's guards are evaluated alone, less what the guards at the root cost; none where torch cannot single them out.
@@ -121,7 +120,7 @@ def slowest_guards(
         for source in (child.get_source() for child in root.get_child_managers())
     }
     dear = sorted(costs.items(), key=lambda pair: -pair[1])
-    return [(source, seconds) for source, seconds in dear if seconds > 0][:limit]
+    return [(source, seconds) for source, seconds in dear if seconds > 0][:SLOWEST]
 
 
 @contextlib.contextmanager

@@ -17,6 +17,9 @@ from pyrometer.workload.workload import Workload
 BUDGET_SHARE = 0.15
 """Share of the check's budget that watching for leaks may take on top, and as much again for weighing advice."""
 
+REHEARSED_SHARE = 1 / 3
+"""The same for one run of the step without data."""
+
 RECORDED_COST = 4
 """Times that a step takes while every operator is recorded, on small operators."""
 
@@ -39,7 +42,12 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     limit_s = BUDGET_SHARE * options.budget_s
     try:
         profile = profile_memory(
-            work, predict_from=PREDICTED_BYTES, scaling=False, leak_steps=leak_steps, weigh_s=limit_s
+            work,
+            predict_from=PREDICTED_BYTES,
+            predict_s=REHEARSED_SHARE * options.budget_s,
+            scaling=False,
+            leak_steps=leak_steps,
+            weigh_s=limit_s,
         )
     except PyrometerError as error:
         return seen.having(f"memory could not be profiled: {error}", *notes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +17,14 @@ from pyrometer.bench.quantiles import normal_quantile
 from pyrometer.guard.history.record import ChangePoint, Point, Series
 from pyrometer.guard.history.series import CONFIDENCE
 
+LEAST_Z = 4.0
+"""A stretch counts from so many standard errors on."""
 
-@dataclass(frozen=True)
-class Sense:
-    """What counts as a change.
-
-    Attributes:
-        least_z: a stretch counts from so many standard errors on.
-        least_effect: and from such a change on, as a share.
-    """
-
-    least_z: float = 4.0
-    least_effect: float = 0.02
+LEAST_EFFECT = 0.02
+"""And from such a change on, as a share."""
 
 
-PLAIN = Sense()
-
-
-def find_changes(series: Series, sense: Sense = PLAIN) -> list[ChangePoint]:
+def find_changes(series: Series) -> list[ChangePoint]:
     """The change points of a series, the oldest first."""
     if series.is_exact:
         return [
@@ -48,10 +37,10 @@ def find_changes(series: Series, sense: Sense = PLAIN) -> list[ChangePoint]:
         return []  # counted in some jobs and timed in others: no one series
     inflation = spread_of(scores)
     found = []
-    for begin, end in stretches(scores / inflation, sense.least_z):
+    for begin, end in stretches(scores / inflation, LEAST_Z):
         own = series.points[begin:end]
         change = _change(series, own, inflation)
-        if abs(math.log(change.ratio)) >= math.log1p(sense.least_effect):
+        if abs(math.log(change.ratio)) >= math.log1p(LEAST_EFFECT):
             found.append(change)
     return found
 

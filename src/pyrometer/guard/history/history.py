@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from pyrometer.guard.history.changes import PLAIN, Sense, find_changes
+from pyrometer.guard.history.changes import find_changes
 from pyrometer.guard.history.proofs import requests, with_proofs
 from pyrometer.guard.history.record import History, SelfChecks
 from pyrometer.guard.history.series import CONFIDENCE, Recorded, all_series, chain
@@ -22,7 +22,6 @@ def history_of(
     *,
     accepted: Mapping[str, str] | None = None,
     commits_between: Callable[[str, str], list[str]] = lambda _base, _head: [],
-    sense: Sense = PLAIN,
 ) -> History:
     """Put stored jobs together.
 
@@ -32,13 +31,10 @@ def history_of(
         others: further jobs, such as those of changes under review, for the rate of alarms.
         accepted: reasons by commit.
         commits_between: what the repository has after a commit up to another.
-        sense: what counts as a change.
     """
     jobs = chain(records)
     series = all_series(jobs)
-    points = [
-        point for one in series if one.metric in GATED or one.is_exact for point in find_changes(one, sense)
-    ]
+    points = [point for one in series if one.metric in GATED or one.is_exact for point in find_changes(one)]
     order = {job.ends[1]: place for place, job in enumerate(jobs)}
     points.sort(key=lambda point: order[point.head_sha])
     changes = [

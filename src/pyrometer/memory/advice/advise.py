@@ -64,28 +64,6 @@ class Weighed(NamedTuple):
     notes: list[str]
 
 
-def advise(profile: MemoryProfile, work: Workload) -> list[Advice]:
-    """Say what to change so that a program's peak is lower.
-
-    Only what lowers the peak itself is advised: changes are predicted by running the changed program on tensors without
-    data, or by replaying the recorded steps with other lifetimes, and what leaves the peak where it is is left out;
-    `weigh` also tells why.
-
-    Args:
-        profile: of the program, without advice.
-        work: the program; its steps are run again, and its state is restored.
-
-    Returns:
-        The largest saving first, then those without a figure.
-
-    >>> import torch, pyrometer as pm
-    >>> work = pm.Inference(torch.nn.Linear(256, 256), torch.randn(8, 256))
-    >>> [one.slug for one in advise(pm.profile_memory(work, predict=False), work)]
-    ['bf16-parameters']
-    """
-    return weigh(profile, work).advice
-
-
 def weigh(
     profile: MemoryProfile,
     work: Workload,
@@ -96,12 +74,23 @@ def weigh(
 ) -> Weighed:
     """Say what lowers the peak, and why other changes would not.
 
+    Only what lowers the peak itself is advised: changes are predicted by running the changed program on tensors without
+    data, or by replaying the recorded steps with other lifetimes, and what leaves the peak where it is is left out.
+
     Args:
-        profile: of the program.
-        work: the program.
+        profile: of the program, without advice.
+        work: the program; its steps are run again, and its state is restored.
         time_limit_s: changes whose trying would likely end later, by the longest before, are left out, with a note.
         predicted_s: how long it took to predict the program as written, where the profile holds that.
         clock: tells the time.
+
+    Returns:
+        The largest saving first, then those without a figure.
+
+    >>> import torch, pyrometer as pm
+    >>> work = pm.Inference(torch.nn.Linear(256, 256), torch.randn(8, 256))
+    >>> [one.slug for one in weigh(pm.profile_memory(work, predict=False), work).advice]
+    ['bf16-parameters']
     """
     case = Case(profile, work, time_limit_s, clock, predicted_s)
     with preserved_rng():  # rules look at batches, and loaders draw a seed for each pass

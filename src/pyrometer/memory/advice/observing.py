@@ -154,7 +154,7 @@ def _observed(session: Session, steps: int, look: Callable[[int, UseRecorder], N
         session.device, look=None if look is None else lambda number: look(number, recorder)
     )
     know_parts(recorder, session)
-    session.inputs_seen = lambda inputs: recorder.register_tree(inputs, "inputs")
+    session.inputs_seen = recorder.register_inputs
     try:
         with recorder, user_code("the step"):
             for step in range(steps):

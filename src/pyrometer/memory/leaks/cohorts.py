@@ -206,7 +206,7 @@ def _doubtful(births: Sequence[Birth], span: Span) -> int:
     return len(hits)
 
 
-def wilson_low(hits: int, trials: int, confidence: float = _CONFIDENCE) -> float:
+def wilson_low(hits: int, trials: int) -> float:
     """Lower end of Wilson's interval for a share.
 
     >>> round(wilson_low(3, 41), 4), wilson_low(0, 41)
@@ -214,7 +214,7 @@ def wilson_low(hits: int, trials: int, confidence: float = _CONFIDENCE) -> float
     """
     if not hits or not trials:
         return 0.0
-    z = normal_quantile((1 + confidence) / 2)
+    z = normal_quantile((1 + _CONFIDENCE) / 2)
     share, spread = hits / trials, z * z / trials
     root = math.sqrt(share * (1 - share) * spread + spread * spread / 4)
     return max(0.0, (share + spread / 2 - root) / (1 + spread))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.memory.private.fake_tensors import why_data_is_needed
+from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.whereabouts.nearest import is_users
 
 
@@ -22,6 +23,16 @@ class NotPredictableError(InputError):
             "pass fallback=True to run real steps instead, for the program as written"
         )
         self.why = why
+
+
+class RehearsalTooLongError(InputError):
+    """Running the program without data takes longer than it may: many small operators do."""
+
+    def __init__(self, limit_s: Seconds) -> None:
+        super().__init__(
+            f"running it without data takes longer than the {format_seconds(limit_s)} that the budget leaves for it; "
+            "`pyrometer memory` takes the time"
+        )
 
 
 @contextlib.contextmanager

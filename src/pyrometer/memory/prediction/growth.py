@@ -128,16 +128,6 @@ class Growth:
         sizes = self.sizes(batch, sequence)
         return self.lives.peak(sizes).nbytes, self.lives.reserved(sizes)
 
-    @property
-    def worst_error(self) -> float:
-        """The largest relative miss of the peak over the sizes that were rehearsed."""
-        return max(
-            abs(
-                self.peak(point.batch, point.sequence).nbytes / (self.lives.peak(point.sizes).nbytes or 1) - 1
-            )
-            for point in self.points
-        )
-
 
 def terms_at(batch: int, sequence: int, names: tuple[str, ...]) -> Floats:
     """The values of terms.

@@ -24,6 +24,7 @@ from pyrometer.memory.prediction.inputs import DoubledInputs, drawing
 from pyrometer.memory.prediction.optimizers import optimizer_over, use_foreach
 from pyrometer.memory.prediction.settings import Settings
 from pyrometer.memory.prediction.sizes import BATCH, SEQUENCE
+from pyrometer.memory.prediction.time_limit import ended_in_time
 from pyrometer.memory.prediction.values import AssumedValues
 from pyrometer.memory.prediction.workspaces import workspace_bytes
 from pyrometer.memory.private.fake_tensors import FiniteScaler, fake_mode, quiet
@@ -160,6 +161,7 @@ class _Stage:
         with contextlib.ExitStack() as stack:
             session = self._session()
             stack.enter_context(self._checkpointing(session))
+            stack.enter_context(ended_in_time())
             stack.enter_context(self.mode)
             stack.enter_context(AssumedValues())
             stack.enter_context(CpuStorages())

@@ -104,10 +104,9 @@ class AllocationRecorder:
         keys = [storage_key(storage) for storage, _ in storages(tensor)]
         return [self.log.allocations[self._known[key]] for key in keys if key in self._known]
 
-    def register_tree(self, tree: Any, category: Category) -> None:
+    def register_inputs(self, inputs: Any) -> None:
         """`register` for the tensors in nested lists, tuples and dicts, and one level into other objects."""
-        leaves = [leaf for part in pytree.tree_leaves(tree) for leaf in _inside(part)]
-        self.register(leaves, category)
+        self.register([leaf for part in pytree.tree_leaves(inputs) for leaf in _inside(part)], "inputs")
 
     def know_model(self, model: nn.Module) -> None:
         """Name a model's modules, and tell its parameters, buffers and gradients from other tensors."""

@@ -50,7 +50,7 @@ def record_session(
     """
     recorder = AllocationRecorder(session.device, saved=saved, workspace=workspace)
     know_parts(recorder, session)
-    session.inputs_seen = lambda inputs: recorder.register_tree(inputs, "inputs")
+    session.inputs_seen = recorder.register_inputs
     try:
         with refusal_of_hooks(), recorder, user_code("the step"):
             for step in range(steps):

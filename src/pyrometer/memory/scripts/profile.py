@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,6 @@ from pyrometer.errors import InputError
 from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.profile import MemoryProfile, ProcessLevels, WholeRun
 from pyrometer.memory.scripts.findings import STEPS, FollowSettings, ScriptFindings
-from pyrometer.quantity import Seconds
 from pyrometer.record import from_json, to_dict
 from pyrometer.workload.script.observe import observe
 from pyrometer.workload.script.observed import FollowRequest, ObservedScript
@@ -30,13 +28,7 @@ class ScriptMemory(NamedTuple):
     observed: ObservedScript
 
 
-def profile_script(
-    argv: list[str],
-    *,
-    leak_steps: int | None = None,
-    python: str = sys.executable,
-    timeout_s: Seconds | None = None,
-) -> ScriptMemory:
+def profile_script(argv: list[str], *, leak_steps: int | None = None) -> ScriptMemory:
     """Run a script unchanged in a Python of its own, and profile its memory.
 
     Its output, results, exit code and exceptions are its own. Every operator of the first two steps is recorded, in which they
@@ -50,12 +42,10 @@ def profile_script(
     Args:
         argv: the script and its arguments.
         leak_steps: watch just so many steps for memory that stays, all of them closely; 0 watches none.
-        python: the interpreter to run it with; it needs torch, and Pyrometer too.
-        timeout_s: end it after so long; what was found until then is kept.
 
     Raises:
         TargetError: the script is missing, not a file, or not Python source text.
-        InputError: `leak_steps` is negative, or the interpreter cannot be started.
+        InputError: `leak_steps` is negative.
     """
     if leak_steps is not None and leak_steps < 0:
         raise InputError(f"leak_steps: got {leak_steps}; 0 watches none, and 60 are a good choice")
@@ -68,7 +58,7 @@ def profile_script(
             settings=to_dict(settings),
             failure=str(failure),
         )
-        observed = observe(argv, python=python, timeout_s=timeout_s, follow_request=request)
+        observed = observe(argv, follow_request=request)
         notes = [f"memory was not followed: {failure.read_text()}"] if failure.exists() else []
         found = from_json(ScriptFindings, findings.read_bytes()) if findings.exists() else ScriptFindings()
     return ScriptMemory(_complete(found, observed, notes), _exit_code(observed), observed)

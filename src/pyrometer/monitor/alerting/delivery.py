@@ -20,6 +20,7 @@ MOST_WAITING = 100
 MOST_TRIES = 5
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
+EVERY_S = 1.0
 
 
 @dataclass
@@ -38,9 +39,8 @@ class _Way:
 class Delivery:
     """Sends notices by all routes; each route has its own queue, so that a dead one holds up no other."""
 
-    def __init__(self, routes: Sequence[Route], *, pause_s: Seconds = FIRST_PAUSE_S) -> None:
+    def __init__(self, routes: Sequence[Route]) -> None:
         self._ways = [_Way(route) for route in routes]
-        self._pause_s = pause_s
         self._lock = threading.Lock()
         self._told: set[tuple[int, str]] = set()
 
@@ -89,7 +89,7 @@ class Delivery:
         if error.is_final or tries >= MOST_TRIES:
             way.dropped += 1
             return
-        pause_s = error.retry_after_s or self._pause_s * 2 ** (tries - 1)
+        pause_s = error.retry_after_s or FIRST_PAUSE_S * 2 ** (tries - 1)
         way.not_before_s = now_s + min(pause_s, LONGEST_PAUSE_S)
         with self._lock:
             way.waiting.appendleft(held)
@@ -111,8 +111,8 @@ class Delivery:
 class Courier:
     """A thread that calls `work` when it is woken, and about every second, until it is ended; what it raises is counted."""
 
-    def __init__(self, work: Callable[[], None], every_s: Seconds = 1.0) -> None:
-        self._work, self._every_s = work, every_s
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
         self._woken = threading.Event()
         self._is_ended = False
         self._thread: threading.Thread | None = None
@@ -127,7 +127,7 @@ class Courier:
 
     def _run(self) -> None:
         while not self._is_ended:
-            self._woken.wait(self._every_s)
+            self._woken.wait(EVERY_S)
             self._woken.clear()
             self._once()
 

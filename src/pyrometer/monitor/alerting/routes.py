@@ -18,7 +18,6 @@ from pyrometer.record import to_dict
 from pyrometer.redaction import redacted
 
 TIMEOUT_S = 10.0
-LASTS_S = 300.0
 """Alertmanager takes an alert for ended when it hears nothing of it for this long."""
 
 

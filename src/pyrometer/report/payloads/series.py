@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
+from pyrometer.bench.quantiles import estimate_quantile
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 
@@ -48,8 +49,6 @@ def time_blocks(values: Floats) -> list[TimeBlock]:
 
     As many as 20, of at least 15 samples each. Their intervals cover 95 %: at 99 % so few samples bound hardly anything.
     """
-    from pyrometer.bench.quantiles import estimate_quantile  # loads scipy
-
     count = min(len(values) // FEWEST_IN_BLOCK, MOST_BLOCKS)
     if count < 2:
         return []

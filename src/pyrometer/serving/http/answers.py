@@ -97,7 +97,7 @@ def read_headers(scope: Scope) -> Headers:
 
 def _length(name: str, value: bytes) -> int:
     if not value.isdigit() or len(value) > 15:
-        raise RequestError(400, f"{name}: got {value[:40]!r}; legal is a number of bytes")
+        raise RequestError(400, f"{name}: got {value[:40].decode('latin-1')!r}; legal is a number of bytes")
     return int(value)
 
 

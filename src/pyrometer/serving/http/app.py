@@ -129,7 +129,8 @@ class Application:
         scope, receive, headers = exchange
         if not headers.is_plain:
             raise RequestError(
-                415, f"Content-Encoding: got {headers.encoding[:40]!r}; send the body as it is"
+                415,
+                f"Content-Encoding: got {headers.encoding[:40].decode('latin-1')!r}; send the body as it is",
             )
         body = await answers.read_body(headers, receive, self._most_bytes)
         read = partial(self.endpoint.read, body, headers.json_length, version)

@@ -178,6 +178,6 @@ def _urgency(request: InferRequest) -> tuple[Seconds, int]:
     timeout_us, priority = parameters.get("timeout", 0), parameters.get("priority", 0)
     if type(timeout_us) is not int or timeout_us < 0:
         raise InputError(f"timeout: got {timeout_us!r}; legal is a whole number of microseconds")
-    if priority not in {0, *PRIORITIES}:
+    if type(priority) is not int or priority not in {0, *PRIORITIES}:
         raise InputError(f"priority: got {priority!r}; legal are 1 (first) to 3, and 0 for the usual")
     return (timeout_us / 1e6 if timeout_us else math.inf), (priority or USUAL)

@@ -79,6 +79,10 @@ def decode_request(body: bytes | bytearray, json_length: int | None, specs: Sequ
         InputError: it says what is wrong, and what is legal.
     """
     whole = memoryview(body)
+    if json_length is not None and json_length > len(whole):
+        raise InputError(
+            f"Inference-Header-Content-Length: got {json_length}; the body has {len(whole)} bytes in all"
+        )
     try:
         request = _decoder.decode(whole[:json_length])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -97,6 +101,8 @@ def decode_request(body: bytes | bytearray, json_length: int | None, specs: Sequ
 
 def _in_order(given: list[RequestInput], specs: Sequence[TensorSpec]) -> list[RequestInput]:
     """The inputs as the model has them; clients nearly always send them so."""
+    if len(given) == len(specs) == 1 and given[0].name == specs[0].name:
+        return given
     names, legal = [one.name for one in given], [spec.name for spec in specs]
     if names == legal:
         return given
@@ -113,6 +119,8 @@ def _blobs(request: InferRequest, tail: memoryview) -> dict[str, memoryview]:
     found: dict[str, memoryview] = {}
     at = 0
     for one in request.inputs:
+        if not one.parameters:
+            continue
         size = one.parameters.get("binary_data_size")
         if size is None:
             continue

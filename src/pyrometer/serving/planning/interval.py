@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import t as student
 
+from pyrometer.bench.distributions import student_quantile
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record
 
@@ -44,7 +44,7 @@ def measured(latencies_s: Sequence[Seconds], share: float) -> Interval:
     ]
     freedom = max(len(blocks) - 1, 1)
     spread = math.sqrt(2 * (freedom + 1) / freedom) * float(np.std(logs, ddof=1))
-    reach = math.exp(student.isf((1 - COVERAGE) / 2, freedom) * spread)
+    reach = math.exp(student_quantile((1 + COVERAGE) / 2, freedom) * spread)
     value = float(np.quantile(taken, share))
     return Interval(value=value, low=value / reach, high=value * reach)
 
@@ -56,7 +56,9 @@ def of_replays(values: list[float]) -> Interval:
     if len(seen) == len(values) > 1:
         logs = np.log(seen)
         reach = (
-            student.isf((1 - COVERAGE) / 2, len(logs) - 1) * logs.std(ddof=1) * math.sqrt(1 + 1 / len(logs))
+            student_quantile((1 + COVERAGE) / 2, len(logs) - 1)
+            * logs.std(ddof=1)
+            * math.sqrt(1 + 1 / len(logs))
         )
         low, high = min(low, math.exp(logs.mean() - reach)), max(high, math.exp(logs.mean() + reach))
     return Interval(value=float(np.median(values)), low=float(low), high=float(high))

@@ -28,7 +28,7 @@ from pyrometer.trace.dependencies.path import CLASSES, class_sums, event_classes
 from pyrometer.trace.dependencies.select import scales_of
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.records.gains import HELPS, Bounds, FreeResource, Resource, bounds_of
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, among, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 WORK: frozenset[Resource] = frozenset({"compute", "host", "operators", "python", "unrecorded"})
@@ -107,7 +107,7 @@ def _scales(trace: RankTrace, graph: Graph, resource: Resource, keep: float) -> 
     if resource in OF_KIND:
         return scales_of(trace, OF_KIND[resource], None, keep)
     wanted = (OF_DEVICES if has_device else OF_HOSTS)[resource]
-    chosen = np.isin(_classes(trace, graph), [CLASSES.index(name) for name in wanted])
+    chosen = among(_classes(trace, graph), np.array([CLASSES.index(name) for name in wanted]))
     waits = graph.waits.event
     scales = unchanged(trace.events.height)
     scales.event[chosen] = keep

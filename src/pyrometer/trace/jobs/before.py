@@ -7,7 +7,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.naming.patterns import is_blocking_call, is_communication, is_step_mark
-from pyrometer.trace.program.where import names_of_places
+from pyrometer.trace.program.where import marked_phases
 from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
@@ -63,9 +63,7 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
     work = trace.chosen(trace.device_work, ~is_communication())
     place = np.searchsorted(timed["start_ns"].to_numpy(), work["start_ns"].to_numpy(), side="right")
     ops = trace.events["name"].gather(work["op"].cast(pl.UInt32))
-    phases = names_of_places(trace).phase_of(
-        row_numbers(work.select(pl.coalesce("parent", "op")).to_series())
-    )
+    phases = marked_phases(trace).of(row_numbers(work.select(pl.coalesce("parent", "op")).to_series()))
     rows = work.select(
         name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
         phase=phases,
@@ -89,11 +87,11 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
     waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
     own = trace.chosen(host, ~waits)
     rows = own.select(
-        "name", phase=names_of_places(trace).phase_of(row_numbers(own["event"])), ns="self_ns", place="place"
+        "name", phase=marked_phases(trace).of(row_numbers(own["event"])), ns="self_ns", place="place"
     )
     rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
         name=pl.lit(BETWEEN),
-        phase=names_of_places(trace).phase_of(row_numbers(launched["launch"])),
+        phase=marked_phases(trace).of(row_numbers(launched["launch"])),
         ns="ns",
         place="place",
     )

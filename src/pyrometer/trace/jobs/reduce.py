@@ -12,7 +12,7 @@ from pyrometer.trace.analysis.collectives import collectives
 from pyrometer.trace.jobs.before import work_before
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.summary import CallLabel, RankSummary, StepSummary, WorkLabel, pack
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.timing.intervals import covered, length
 from pyrometer.trace.trace import RankTrace
 
@@ -109,5 +109,5 @@ def _bounds(trace: RankTrace) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _shards(trace: RankTrace) -> bool:
-    marks = trace.of_kind(Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION)["name"].unique()
-    return bool(marks.str.contains(SHARDING).any())
+    marks = is_kind(Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION) & pl.col("name").str.contains(SHARDING)
+    return bool(trace.mask(marks).any())

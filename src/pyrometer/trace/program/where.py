@@ -23,6 +23,18 @@ Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
+class Phases:
+    """The phases that are marked, and which of them each event lies in."""
+
+    names: pl.Series
+    phase: Codes
+
+    def of(self, rows: IntArray) -> pl.Series:
+        """The phase of some events; null where none is marked, and for rows below 0."""
+        return pick(self.names, np.where(rows >= 0, self.phase[rows], -1))
+
+
+@dataclass(frozen=True)
 class Names:
     """What the places of events are called: each name once, and per event which of them it has."""
 
@@ -30,8 +42,7 @@ class Names:
     frame: Codes
     modules: pl.Series
     module: Codes
-    phases: pl.Series
-    phase: Codes
+    phases: Phases
     events: pl.DataFrame  # of the trace: names and operators
 
     def of(self, rows: IntArray) -> pl.DataFrame:
@@ -39,12 +50,8 @@ class Names:
         return self.frames[self.frame[rows]].with_columns(
             module=pick(self.modules, self.module[rows].astype(np.int64)),
             op=pick(self.events["name"], row_numbers(self.events["op"][rows])),
-            phase=self.phase_of(rows),
+            phase=self.phases.of(rows),
         )
-
-    def phase_of(self, rows: IntArray) -> pl.Series:
-        """The marked phase of some events; null for rows below 0."""
-        return pick(self.phases, np.where(rows >= 0, self.phase[rows], -1))
 
     def where(self, event: int) -> Place:
         """The place of one event."""
@@ -56,7 +63,7 @@ class Names:
             function=function,
             module=self.modules[int(self.module[event])],
             op=None if op is None else self.events["name"][op],
-            phase=self.phases[int(self.phase[event])],
+            phase=self.phases.names[int(self.phases.phase[event])],
         )
 
 
@@ -71,17 +78,22 @@ def names_of_places(trace: RankTrace) -> Names:
     """
     events, at = trace.events, trace.places
     modules, module = numbered(at.module)
-    phases, phase = numbered(at.phase)
     frames, frame = _frames(trace)
     return Names(
         frames,
         frame.astype(np.int32),
         module_names(pick(events["name"], modules)),
         module.astype(np.int32),
-        pick(events["name"], phases).str.strip_prefix(PHASE),
-        phase.astype(np.int32),
+        marked_phases(trace),
         events,
     )
+
+
+@kept
+def marked_phases(trace: RankTrace) -> Phases:
+    """What `names_of_places` holds of phases, for who needs nothing else."""
+    rows, phase = numbered(trace.places.phase)
+    return Phases(pick(trace.events["name"], rows).str.strip_prefix(PHASE), phase.astype(np.int32))
 
 
 def place_names(trace: RankTrace) -> pl.DataFrame:

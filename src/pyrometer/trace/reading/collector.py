@@ -204,5 +204,7 @@ class Collector:
 
 def _whole(parts: list[pl.DataFrame], name: str) -> pl.DataFrame:
     table = schema.TABLES[name]
+    if not parts:
+        return schema.empty(table)
     whole = pl.concat([schema.empty(table), *parts], how="diagonal")
     return whole.select(pl.col(column).cast(spec.dtype) for column, spec in table.items())

@@ -57,7 +57,7 @@ def _observed(session: TrainingSession) -> StepTrace:
     gc.collect()
     recorder = StepRecorder(session.device)
     know_parts(recorder, session)
-    session.inputs_seen = lambda inputs: recorder.register_tree(inputs, "inputs")
+    session.inputs_seen = recorder.register_inputs
     try:
         with recorder, recorder.watching(plain_model(session.model)), user_code("the step"):
             session.phased_step(lambda phase: recorder.end_phase(phase, step=0))

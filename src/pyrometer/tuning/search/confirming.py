@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
-from scipy import stats
 
 from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.pairing import merged, robust_sd
 from pyrometer.bench.comparison.verdict import Outcome, Verdict
+from pyrometer.bench.distributions import student_quantile
 from pyrometer.errors import NotApplicableError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, label_of
@@ -182,7 +182,7 @@ def expected_next(ratios: Sequence[Ratio], noise: float = 0.0) -> tuple[Ratio, R
     seen = max(float(logs.var(ddof=1)), least)
     # Pairs vary by what processes vary, and by noise; that the mean is uncertain, and that processes vary at all, stays.
     variance = max(seen * (1 + 1 / num) - noise, max(seen, noise) / num + least)
-    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, num - 1)) * math.sqrt(variance)
+    reach = student_quantile(0.5 + CONFIDENCE / 2, num - 1) * math.sqrt(variance)
     mean = float(logs.mean())
     return math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)
 

@@ -2,9 +2,11 @@
 
 A step is calls of operators, each of which costs Python and dispatch, and the arithmetic in them. A lever leaves a share of the
 arithmetic, which depends on its kind and on the processor, and replaces the calls: what runs the whole model at once costs so many
-calls in each step, and a change of precision so many in each product. Both are ranges in a file: shares span what was measured on a
-convolutional network, an encoder, a decoder and a small policy, on processors with and without bfloat16; where bfloat16 was only
-measured by autocast, the cast has its range.
+calls in each step, and a change of precision so many in each product. Of what is no call, products take at least what their
+arithmetic takes at the rate of a large one; the rest may be anything that another precision leaves as it is, and where products have
+few rows, converting weights in each step, as autocast does, takes longer than what it saves. All of this are ranges in a file.
+Shares of the arithmetic span what was measured on a convolutional network, an encoder, a decoder and a small policy, on processors
+with and without bfloat16; where bfloat16 was only measured by autocast, the cast has its range.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TypeAlias
 
-from pyrometer.quantity import Ratio, Seconds
+from pyrometer.quantity import Ratio
 from pyrometer.record import Record, from_json
+from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.trials.composition import Composition
 
@@ -26,11 +29,12 @@ MOST_IN_CALLS = 0.9
 
 
 class _Costs(Record, frozen=True, kw_only=True):
-    """What a lever puts in the place of the calls of operators, in such calls."""
+    """What a lever puts in the place of the calls of operators, in such calls; and times that weights are converted or laid out anew."""
 
     step: Range = (0.0, 0.0)
     operator: Range = (1.0, 1.0)
     product: Range = (0.0, 0.0)
+    weights: Range = (0.0, 0.0)
 
 
 class _Tables(Record, frozen=True, kw_only=True):
@@ -45,37 +49,40 @@ def _tables() -> _Tables:
     return from_json(_Tables, resources.files(__package__).joinpath("priors.json").read_bytes())
 
 
-def priors_of(device: str, made_of: Composition, step_s: Seconds) -> dict[str, Prediction]:
+def priors_of(device: str, made_of: Composition) -> dict[str, Prediction]:
     """The range that each lever is expected in, of new over old time; empty where nothing is known of the machine or the step.
 
-    >>> few = Composition(num_calls=5, num_products=3, call_s=5e-6)
-    >>> priors_of("cpu", few, 35e-6)["compile"].low > 1 > priors_of("cpu", few, 35e-3)["compile"].low
+    >>> short, long = (Composition(num_calls=5, num_products=3, call_s=5e-6, step_s=s) for s in (35e-6, 35e-3))
+    >>> priors_of("cpu", short)["compile"].high > 1 > priors_of("cpu", long)["compile"].high
     True
     """
     kinds = _tables().shares.get(device, {})
-    if not kinds or not made_of.num_products or step_s <= 0:
+    if not kinds or not made_of.num_products or made_of.step_s <= 0:
         return {}
     found = {}
     for name in {**kinds["convolutions"], **kinds["products"]}:
-        low, high = (_ratio(name, kinds, made_of, step_s, end) for end in (0, 1))
+        low, high = (_ratio(name, kinds, made_of, end) for end in (0, 1))
         found[name] = Prediction(low, high)
     return found
 
 
-def _ratio(
-    name: str, kinds: dict[str, dict[str, Range]], made_of: Composition, step_s: Seconds, end: int
-) -> Ratio:
+def _ratio(name: str, kinds: dict[str, dict[str, Range]], made_of: Composition, end: int) -> Ratio:
     """One end of the range."""
-    call = min(made_of.call_s / step_s, MOST_IN_CALLS / made_of.num_calls)
+    call = min(made_of.call_s / made_of.step_s, MOST_IN_CALLS / made_of.num_calls)
     costs, share = _tables().calls.get(name, _Costs()), made_of.convolution_share
     of_convolutions, of_products = (
         kinds[kind].get(name, (1.0, 1.0))[end] for kind in ("convolutions", "products")
     )
     left = share * of_convolutions + (1 - share) * of_products
+    in_calls = call * made_of.num_calls
+    if end and left < 1 and find_lever(name).place in {"precision", "quantisation"}:
+        # Another precision makes products faster, and at worst nothing else in a step.
+        left = 1 - (1 - left) * min(made_of.least_share / (1 - in_calls), 1.0)
     calls = (
         costs.step[end] + costs.operator[end] * made_of.num_calls + costs.product[end] * made_of.num_products
     )
-    return call * calls + left * (1 - call * made_of.num_calls)
+    weights = costs.weights[end] * made_of.weights_s / made_of.step_s
+    return call * calls + left * (1 - in_calls) + weights
 
 
 def with_priors(

@@ -11,7 +11,7 @@ from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.record import to_json
 from pyrometer.tuning.shapes.axes import Dims, Sizes, declare_axes, parameters_of
-from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError, Reference
+from pyrometer.tuning.shapes.checking import CallArguments, PaddingError, Reference
 from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.isolated import CompileSettings
@@ -24,7 +24,7 @@ from pyrometer.tuning.shapes.sample import Shapes
 from pyrometer.tuning.shapes.serving import Serving
 from pyrometer.tuning.shapes.store import BucketStore
 from pyrometer.tuning.shapes.tally import Tally
-from pyrometer.workload.state import preserved_rng
+from pyrometer.workload.state import kept_module, preserved_rng
 
 DETECT = "detect"
 
@@ -181,7 +181,7 @@ class ShapeBuckets:
             PaddingError: padding changes the result.
         """
         preparing = self._preparing((args, kwargs))
-        state = ModelState.of(self.model)
+        state = kept_module(self.model)
         try:
             with preserved_rng():
                 if self.policy.measure and (better := preparing.by_time()) is not None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.bench.matrix.cell import OutputError
@@ -18,7 +17,7 @@ from pyrometer.quantity import format_percent
 from pyrometer.tuning.dropless import Dropless
 from pyrometer.tuning.shapes.axes import like_the_tensor
 from pyrometer.tuning.shapes.blame import Culprit, Watch, find_culprit, watching
-from pyrometer.workload.state import preserved_rng
+from pyrometer.workload.state import kept_module, preserved_rng
 
 CallArguments: TypeAlias = "tuple[tuple[Any, ...], Mapping[str, Any]]"
 
@@ -48,7 +47,7 @@ class Reference:
         self, call: CallArguments, watch: Watch | None = None, *, dropless: Dropless | None = None
     ) -> Any:
         """What the model returns, without gradients and dropout; inputs are copied, since it may write to them."""
-        state = ModelState.of(self.model)
+        state = kept_module(self.model)
         observing = watching(self.model, watch) if watch is not None else contextlib.nullcontext()
         try:
             with preserved_rng(), torch.no_grad():
@@ -136,45 +135,6 @@ class Reference:
         with preserved_rng():
             torch.manual_seed(torch.initial_seed() ^ 1)
             return not self.error(self.run(call), expected).within_tolerance
-
-
-@dataclass(frozen=True)
-class ModelState:
-    """Buffers and attributes of a module as they were; of a function there is nothing to keep."""
-
-    entries: list[tuple[Any, Any]]
-    values: list[tuple[torch.Tensor, torch.Tensor]]
-
-    @staticmethod
-    def of(model: Callable[..., Any]) -> ModelState:
-        """Note the state; buffers are copied."""
-        modules = list(model.modules()) if isinstance(model, nn.Module) else []
-        parts = [vars(module) for module in modules]
-        owners = [*parts, *(value for own in parts for value in own.values() if type(value) in {dict, list})]
-        buffers = [buffer for module in modules for buffer in module.buffers(recurse=False)]
-        return ModelState(
-            [(owner, owner.copy()) for owner in owners],
-            [(buffer, buffer.detach().clone()) for buffer in buffers],
-        )
-
-    def restore(self) -> None:
-        """Put it back; only what changed is written, so that tensors which autograd holds on to stay valid."""
-        for owner, kept in self.entries:
-            if isinstance(owner, list):
-                if len(owner) != len(kept) or any(a is not b for a, b in zip(owner, kept, strict=True)):
-                    owner[:] = kept
-                continue
-            for key in [key for key in owner if key not in kept]:
-                del owner[key]
-            owner.update({key: value for key, value in kept.items() if owner.get(key, _ABSENT) is not value})
-        with torch.no_grad():
-            for buffer, value in self.values:
-                # Not by the version of the tensor: batch norm writes its statistics without counting it.
-                if not torch.equal(buffer, value):
-                    buffer.copy_(value)
-
-
-_ABSENT = object()
 
 
 def size_told(found: Any, expected: Any) -> str | None:

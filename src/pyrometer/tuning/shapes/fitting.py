@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.tuning.dropless import Dropless
 from pyrometer.tuning.shapes.axes import Axes, Sizes, fit, like_the_tensor
-from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError, Reference, size_told
+from pyrometer.tuning.shapes.checking import CallArguments, PaddingError, Reference, size_told
 from pyrometer.tuning.shapes.cropping import (
     Cut,
     Shapes,
@@ -220,13 +220,6 @@ class Fitting:
                 runs[disputed] = output_shapes(self.reference.run(other))
             except UNABLE:
                 cannot_run.add(disputed)  # not a size of this model: the rules may differ there
-
-
-def start_from(state: ModelState, model: Callable[..., Any]) -> ModelState:
-    """Put an earlier state back for a while; returns the present one, to be restored afterwards."""
-    present = ModelState.of(model)
-    state.restore()
-    return present
 
 
 def _with(sizes: Sizes, place: int, size: int) -> Sizes:

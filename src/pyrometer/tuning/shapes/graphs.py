@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyrometer.bench.memory import MemoryMeter, meter_for
-from pyrometer.tuning.shapes.checking import CallArguments, ModelState, copied
+from pyrometer.tuning.shapes.checking import CallArguments, copied
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
 from pyrometer.tuning.shapes.passes import device_of, timed
 from pyrometer.tuning.shapes.store import Bucket
-from pyrometer.workload.state import preserved_rng
+from pyrometer.workload.state import kept_module, preserved_rng
 
 NO_GRAPH = (
     "torch.compile makes no graph of the model (it may be disabled, or the model made of what Dynamo leaves alone, such as "
@@ -88,7 +88,7 @@ class GraphMaker:
 
     def _traceless(self, graph: IsolatedGraph, padded: CallArguments) -> int:
         """Run a graph; the number of those that this compiles."""
-        state = ModelState.of(self.model)
+        state = kept_module(self.model)
         with preserved_rng():
             args, kwargs = copied(padded)
             _, found = graph.call_counted(*args, **kwargs)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyrometer.tuning.shapes.axes import Axes, Sizes
-from pyrometer.tuning.shapes.checking import CallArguments, ModelState, PaddingError
-from pyrometer.tuning.shapes.fitting import Fitting, start_from
+from pyrometer.tuning.shapes.checking import CallArguments, PaddingError
+from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.passes import timed
 from pyrometer.tuning.shapes.policy import BucketPolicy
@@ -18,6 +18,7 @@ from pyrometer.tuning.shapes.routes import Route, Routes
 from pyrometer.tuning.shapes.signature import signature_of
 from pyrometer.tuning.shapes.store import Bucket, BucketStore
 from pyrometer.tuning.shapes.tally import Tally
+from pyrometer.workload.state import Kept, kept_module
 
 DEPENDS = (
     "the result depends on what the padding holds, and is right for what inputs are padded with: such buckets are compared with "
@@ -165,7 +166,7 @@ class Serving:
         self, bucket: Bucket, call: CallArguments, padded: CallArguments, sizes: Sizes, *, traffic: bool
     ) -> Any:
         """Compile where that is still to do, and check the result where anything was padded."""
-        state = ModelState.of(self.model)
+        state = kept_module(self.model)
         try:
             if bucket.ready:
                 self.tally.add("hits")
@@ -178,7 +179,8 @@ class Serving:
                 return output if not traffic else self._unpadded(bucket, call, sizes, state, output)
             if sizes != bucket.edges and self._due(bucket, bucket.calls):
                 self.tally.add("checks")
-                after = start_from(state, self.model)
+                after = kept_module(self.model)
+                state.restore()
                 try:
                     error = self.fitting.check(call, padded, sizes, bucket.edges, output=output)
                     if not bucket.checked and self.policy.hostile_values:
@@ -208,9 +210,7 @@ class Serving:
         bucket.ready = True
         return output
 
-    def _unpadded(
-        self, bucket: Bucket, call: CallArguments, sizes: Sizes, state: ModelState, output: Any
-    ) -> Any:
+    def _unpadded(self, bucket: Bucket, call: CallArguments, sizes: Sizes, state: Kept, output: Any) -> Any:
         """The result of the first call of a model without a graph: run again where its inputs were padded."""
         if sizes == bucket.edges:
             self.tally.add("fallback")

