@@ -169,9 +169,9 @@ def more_definitions(analysis: Analysis) -> str:
         kinds = beside(inspect.getmodule(used["Idle"]), "HOST_KINDS")
         return f"Causes:\n\n{causes}\n\nWhat the host did: {kinds[0].lower()}{kinds[1:]}"
     if analysis.name == "critical_path":
-        source = inspect.getsource(inspect.getmodule(used["path_pieces"]))
-        matches = re.findall(r'^    "(\w+)",(?:  # (.*))?$', source, re.MULTILINE)
-        held = {key: meaning for key, meaning in matches if key in used["CLASSES"]}
+        path = inspect.getmodule(used["path_pieces"])
+        matches = re.findall(r'^    "(\w+)",(?:  # (.*))?$', inspect.getsource(path), re.MULTILINE)
+        held = {key: meaning for key, meaning in matches if key in path.CLASSES}
         return "Classes:\n\n" + "\n".join(
             f"- `{key}`: {meaning}" if meaning else f"- `{key}`" for key, meaning in held.items()
         )

@@ -103,6 +103,7 @@ def test_under_a_torchrun_of_ones_own_rank_0_reports_on_all(tmp_path):
         timeout=300,
     )
     document = msgspec.json.decode(ended.stdout)
+    assert b"rank 0 has begun" in ended.stderr
     assert [one["rank"] for one in document["evidence"]["launch"]["ranks"]] == [0, 1]
     assert document["evidence"]["job"]["world_size"] == 2
     assert not list(meeting.glob("pyrometer-*")), "nothing is left where the ranks met"

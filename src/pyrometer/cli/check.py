@@ -100,8 +100,8 @@ def command(
             f"{flag}: {target} is a workload, of one process; name the script that torchrun would start"
         )
     if nproc is not None:
-        seen = observe_launch(parsed, options, nproc, hang_after)
-    elif (as_rank := observe_as_rank(parsed, options, gather, hang_after)) is None:
+        seen = observe_launch(parsed, options, nproc, hang_after, quiet=as_json)
+    elif (as_rank := observe_as_rank(parsed, options, gather, hang_after, quiet=as_json)) is None:
         seen = observe_target(parsed, options, quiet=as_json or not is_script)
     elif isinstance(as_rank, int):
         return as_rank

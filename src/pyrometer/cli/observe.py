@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,10 +52,7 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
         quiet: keep what the program prints away from stdout.
     """
     with ExitStack() as stack:
-        if quiet:
-            from pyrometer.workload.output import stdout_to_stderr
-
-            stack.enter_context(stdout_to_stderr())
+        stack.enter_context(_prints_on_stderr(quiet))
         if target.kind == "script":
             from pyrometer.evidence.script import observe_script
 
@@ -73,21 +70,31 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
         return observe(work, target.spec.text, dataclasses.replace(options, progress=progress))
 
 
+def _prints_on_stderr(quiet: bool) -> AbstractContextManager[None]:
+    """Where stdout belongs to the document, what the program prints goes to stderr."""
+    if not quiet:
+        return contextlib.nullcontext()
+    from pyrometer.workload.output import stdout_to_stderr
+
+    return stdout_to_stderr()
+
+
 def observe_launch(
-    target: Target, options: ObserveOptions, num_ranks: int, hang_after_s: float | None
+    target: Target, options: ObserveOptions, num_ranks: int, hang_after_s: float | None, *, quiet: bool
 ) -> Observed:
     """A script on several ranks of this machine; a hang is told while it lasts."""
     from pyrometer.evidence.ranks import observe_ranks
     from pyrometer.workload.ranks.stalls import HANG_AFTER_S
 
     argv = [target.spec.text, *target.spec.args]
-    return observe_ranks(
-        argv, num_ranks, options, hang_after_s=hang_after_s or HANG_AFTER_S, tell=_tell_stall
-    )
+    with _prints_on_stderr(quiet):
+        return observe_ranks(
+            argv, num_ranks, options, hang_after_s=hang_after_s or HANG_AFTER_S, tell=_tell_stall
+        )
 
 
 def observe_as_rank(
-    target: Target, options: ObserveOptions, gather: Path | None, hang_after_s: float | None
+    target: Target, options: ObserveOptions, gather: Path | None, hang_after_s: float | None, *, quiet: bool
 ) -> Observed | int | None:
     """A script in a rank that a launcher started: rank 0 gathers all, the others end with the script's own exit code.
 
@@ -102,9 +109,10 @@ def observe_as_rank(
     from pyrometer.workload.ranks.stalls import HANG_AFTER_S
 
     argv = [target.spec.text, *target.spec.args]
-    return observe_rank(
-        argv, world, options, gather, hang_after_s=hang_after_s or HANG_AFTER_S, tell=_tell_stall
-    )
+    with _prints_on_stderr(quiet):
+        return observe_rank(
+            argv, world, options, gather, hang_after_s=hang_after_s or HANG_AFTER_S, tell=_tell_stall
+        )
 
 
 def _tell_stall(stall: Stall) -> None:

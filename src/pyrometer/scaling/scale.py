@@ -190,6 +190,10 @@ def assumptions(
         told.append(
             f"{links.ranks_per_machine} ranks share a machine ({speed(links.inside)}); machines are joined by {speed(links.between)}."
         )
+    if not on_gpu:
+        told.append(
+            "Messages take the time of the cores that compute: computing hides none of them, and in each a rank may wait for the slowest."
+        )
     if options.parallel == "fsdp":
         told.append(
             "FSDP2 shards each block of the longest list of equal modules, and then the rest, with its default prefetch."

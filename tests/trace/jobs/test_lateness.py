@@ -5,12 +5,22 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from pyrometer.trace.jobs import lateness
-from pyrometer.trace.jobs.lateness import Usual, between_equals, chance_of_lag, map_lags, with_lag
+from pyrometer.trace.jobs.job import MAX_CHANCE
+from pyrometer.trace.jobs.lateness import (
+    Usual,
+    between_equals,
+    chance_of_lag,
+    chance_of_work,
+    map_lags,
+    with_lag,
+)
 from pyrometer.trace.jobs.merge import read_job
+from pyrometer.trace.jobs.summary import RankSummary, StepSummary
 
 
 def calls(*rows: tuple[int, str, int, int, int]) -> pl.DataFrame:
@@ -106,3 +116,25 @@ def test_the_map_of_a_large_job_keeps_the_stragglers(
 def test_without_steps_there_is_no_map() -> None:
     frame = with_lag(calls((0, "dp", 0, 1, 0), (2, "dp", 0, 2, 0))).with_columns(step=pl.lit(None, pl.String))
     assert map_lags(frame, []) is None
+
+
+@pytest.mark.parametrize(("slow_ns", "is_chance"), [(0, True), (400, False)])
+def test_a_rank_that_computes_more_in_every_step_is_told_from_the_one_that_happens_to(
+    slow_ns: int, is_chance: bool
+) -> None:
+    """Six steps of three ranks that share two cores: whoever gets less of them computes longer."""
+    chance_of = np.random.default_rng(5)
+
+    def summary(rank: int) -> RankSummary:
+        lasts = chance_of.normal(1000, 150, 6).astype(int) + (slow_ns if rank == 1 else 0)
+        steps = [
+            StepSummary(name=f"ProfilerStep#{number}", start_ns=0, end_ns=1, compute_ns=int(ns))
+            for number, ns in enumerate(lasts)
+        ]
+        return RankSummary(rank=rank, steps=steps)
+
+    summaries = [summary(rank) for rank in range(3)]
+    most = max(summaries, key=lambda one: sum(step.compute_ns for step in one.steps)).rank
+    chance = chance_of_work(summaries, most, 3)
+    assert chance is not None
+    assert (chance > MAX_CHANCE) == is_chance

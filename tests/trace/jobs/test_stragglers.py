@@ -10,6 +10,7 @@ import pytest
 from pyrometer.trace.analysis.registry import analyze
 from pyrometer.trace.jobs.before import LARGEST, work_before
 from pyrometer.trace.jobs.calls import collective_calls
+from pyrometer.trace.jobs.job import Straggler, Suspect
 from pyrometer.trace.jobs.merge import read_job
 from pyrometer.trace.reading.read import read_trace
 
@@ -52,6 +53,21 @@ def test_a_thread_that_sleeps_beside_the_work_is_no_reason(synthetic_job: Any) -
     (straggler,) = read_job(paths, workers=1).stragglers
     assert "DataLoader" in straggler.suspects[0].name
     assert not any("sleep" in suspect.name for suspect in straggler.suspects)
+
+
+@pytest.mark.parametrize(
+    ("own_ns", "excess_ns", "slows"), [(450, 440, True), (900, 440, False), (100, 100, False)]
+)
+def test_a_rank_that_does_what_no_other_does_is_late_by_no_chance(
+    own_ns: int, excess_ns: int, slows: bool
+) -> None:
+    """Of three steps chance can never be told apart; a cause can."""
+    suspect = Suspect(name="save", side="host", own_ns=own_ns, excess_ns=excess_ns)
+    late = Straggler(
+        rank=0, caused_wait_ns=900, delay_ns=460, gain_ns=400, num_last=3, share=1.0, num_steps=3,
+        persistence=1.0, chance=0.03, suspects=[suspect],
+    )  # fmt: skip
+    assert late.slows(1000) == slows
 
 
 def test_of_two_late_ranks_only_the_last_delays_and_by_its_lead(synthetic_job: Any) -> None:

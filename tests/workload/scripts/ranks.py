@@ -29,6 +29,7 @@ def wait_for(path):
 
 
 dist.init_process_group("gloo")
+print("rank", dist.get_rank(), "has begun")
 model = nn.parallel.DistributedDataParallel(nn.Linear(16, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
 for step, batch in enumerate(DataLoader(Samples(), batch_size=4)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from pyrometer.evidence.launch_outcome import LaunchOutcome, RankOutcome
 from pyrometer.quantity import counted, format_bytes, format_seconds
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
@@ -45,8 +47,11 @@ def ended(launch: LaunchOutcome) -> list[str]:
     lines = [f"{told(stall)}" for stall in launch.stalls if not stall.resumed]
     failed = launch.failed
     if failed:
-        others = "" if len(failed) == 1 else f"; then ended rank {listed([one.rank for one in failed[1:]])}"
-        lines.append(f"rank {failed[0].rank} ended {exit_words(failed[0].exit_code)}{others}")
+        others = (
+            f"; rank {listed([one.rank for one in failed[1:]])} ended after it" if len(failed) > 1 else ""
+        )
+        killed = ", perhaps for want of memory" if failed[0].exit_code == -signal.SIGKILL else ""
+        lines.append(f"rank {failed[0].rank} ended {exit_words(failed[0].exit_code)}{killed}{others}")
     if launch.missing:
         lines.append(f"rank {listed(launch.missing)} never began")
     return lines

@@ -1,7 +1,8 @@
 """Work is unevenly distributed over the ranks.
 
 ## What it does
-Compares the time in which each rank's device computes, over the same steps of all ranks.
+Compares the time in which each rank's device computes, over the same steps of all ranks. It says nothing where the steps of equal ranks differ as much
+by chance.
 
 ## Why it costs
 Every rank waits at the next collective for the one with the most work, so that the time above the mean is lost on all others.
@@ -35,6 +36,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.rule import Case, Findings, Limit, declare
+from pyrometer.trace.jobs.job import MAX_CHANCE, MIN_GAIN
 
 if TYPE_CHECKING:
     from pyrometer.trace.jobs.job import Job
@@ -45,7 +47,10 @@ RULE = declare(
     fix_class="semantic",
     limits=(
         Limit("min_imbalance", 1.1, "devices of one kind differ by a few percent in clock alone"),
-        Limit("min_share", 0.02, "less than that of the time is the usual jitter between ranks"),
+        Limit("min_share", MIN_GAIN, "less than that of the time is the usual jitter between ranks"),
+        Limit(
+            "max_chance", MAX_CHANCE, "of some ranks that are alike, one always computes longest by chance"
+        ),
     ),
 )
 
@@ -60,6 +65,8 @@ def explain(case: Case) -> Findings:
     mean = sum(row.compute_ns for row in job.ranks) / len(job.ranks)
     share = (worst.compute_ns - mean) / max(row.span_ns for row in job.ranks)
     if job.compute_imbalance < case.limit(RULE, "min_imbalance") or share < case.limit(RULE, "min_share"):
+        return
+    if job.compute_chance is not None and job.compute_chance > case.limit(RULE, "max_chance"):
         return
     more = job.compute_imbalance - 1
     yield RULE.finding(

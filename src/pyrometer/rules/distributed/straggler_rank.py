@@ -33,10 +33,13 @@ No fix is applied: the cause may lie in the program, in the data, or in the mach
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pyrometer.advice import Gain
-from pyrometer.place import Place
+from pyrometer.place import Place, file_name
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.waiting import DATA
 from pyrometer.rules.rule import Case, Findings, Limit, declare
@@ -59,6 +62,8 @@ RULE = declare(
     ),
 )
 
+BUILT_IN = re.compile(r"<built-in (?:function|method) (\w+).*>")
+
 LOADER = "DataLoader"
 """In the name of what waits for data."""
 
@@ -76,7 +81,7 @@ def explain(case: Case) -> Findings:
         yield RULE.finding(
             message=_message(straggler, suspect, share),
             scope=RULE.scope if suspect is None else "mechanism",
-            where=Place(rank=straggler.rank, op=suspect.name if suspect is not None else None),
+            where=_place(straggler, suspect),
             evidence={
                 "caused_wait_ns": straggler.caused_wait_ns,
                 "share_of_all_waiting": straggler.share,
@@ -127,5 +132,24 @@ def _advice(straggler: Straggler, suspect: Suspect | None) -> str:
 
 
 def _doing(suspect: Suspect) -> str:
-    """What it spends its time on, as part of a sentence."""
-    return suspect.name if suspect.name.startswith("between ") else f"in {suspect.name}"
+    """What it spends its time on, as part of a sentence.
+
+    >>> from pyrometer.trace.jobs.job import Suspect
+    >>> mine = Place(file="/a/train.py", line=7, function="save")
+    >>> _doing(Suspect(name="<built-in function sleep>", side="host", where=mine, excess_ns=1, own_ns=1))
+    'in sleep, called by save (train.py:7)'
+    """
+    name, where = suspect.name, suspect.where
+    if name.startswith("between "):
+        return name
+    bare = BUILT_IN.sub(r"\1", name)
+    if where.function is None:
+        return f"in {bare}"
+    place = f"{where.function} ({file_name(where.file or '')}:{where.line})"
+    return f"in {place}" if name.endswith(f": {where.function}") else f"in {bare}, called by {place}"
+
+
+def _place(straggler: Straggler, suspect: Suspect | None) -> Place:
+    if suspect is None:
+        return Place(rank=straggler.rank)
+    return msgspec.structs.replace(suspect.where, rank=straggler.rank, op=suspect.name)

@@ -7,7 +7,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.naming.patterns import is_blocking_call, is_communication, is_step_mark
-from pyrometer.trace.program.where import marked_phases
+from pyrometer.trace.program.where import marked_phases, names_of_places
 from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
@@ -21,11 +21,18 @@ BETWEEN = "between operators"
 WAITING = r"torch/distributed/|_distributed_c10d|built-in method wait|^record_param_comms$|^(nccl|gloo|rccl|ucc|mpi):|wait_tensor"
 """Host events in which a rank waits for another: never a reason for being late."""
 
-WORK = {"call": pl.Int64, "side": pl.String, "name": pl.String, "phase": pl.String, "ns": pl.Int64}
+KIND = {
+    **dict.fromkeys(("side", "name", "phase", "file"), pl.String),
+    "line": pl.Int64,
+    "function": pl.String,
+}
+"""What tells one kind of work from others: the place is the user's function that it belongs to, where the trace knows it."""
+
+WORK = {"call": pl.Int64, **KIND, "ns": pl.Int64}
 
 
 def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """The largest kinds of work before each call: `call, side, name, phase, ns`.
+    """The largest kinds of work before each call: the columns of `WORK`.
 
     On the device, work that begins after the previous collective has begun and before this one does, under the
     operator that launched it. On the host, the own time of events that begin and end between two launches, of
@@ -36,7 +43,7 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
         calls: `collective_calls`, in order; `call` is a row of it.
     """
     calls = calls.with_row_index("call")
-    tables = [pl.DataFrame(schema=WORK)]
+    tables = [pl.DataFrame(schema={**WORK, "frame": pl.Int32}).drop("file", "line", "function")]
     timed = calls.filter(pl.col("device").is_not_null()).drop_nulls("start_ns").sort("start_ns")
     if timed.height:
         tables.append(_on_device(trace, timed))
@@ -47,16 +54,16 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
         tables.append(
             _on_host(trace, launched, union(on_host["start_ns"].to_numpy(), on_host["end_ns"].to_numpy()))
         )
-    whole = pl.concat(
-        [part.select(pl.col(name).cast(dtype) for name, dtype in WORK.items()) for part in tables]
-    )
-    return (
+    whole = pl.concat(tables, how="diagonal_relaxed")
+    largest = (
         whole.filter(pl.col("ns") > 0)
-        .sort("call", "side", "ns", "name", "phase", descending=[False, False, True, False, False])
+        .sort("call", "side", "ns", "name", "phase", "frame", descending=[False, False, True] + [False] * 3)
         .group_by("call", "side", maintain_order=True)
         .head(LARGEST)
-        .select(list(WORK))
     )
+    frames = names_of_places(trace).frames.with_columns(frame=pl.int_range(pl.len(), dtype=pl.Int32))
+    placed = largest.join(frames, on="frame", how="left", maintain_order="left")
+    return placed.select(pl.col(name).cast(dtype) for name, dtype in WORK.items())
 
 
 def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
@@ -67,6 +74,7 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
     rows = work.select(
         name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
         phase=phases,
+        frame=pl.lit(None, pl.Int32),
         ns="dur_ns",
         place=pl.Series(place.astype(np.int64)),
     )
@@ -85,13 +93,19 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
     low = np.concatenate([[trace.activity.start_ns], at[:-1]]).astype(np.int64)
     bare = np.maximum(at - low, 0) - covered(busy, low, np.maximum(at, low))
     waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
-    own = trace.chosen(host, ~waits)
+    own, phases = trace.chosen(host, ~waits), marked_phases(trace)
+    events = row_numbers(own["event"])
     rows = own.select(
-        "name", phase=marked_phases(trace).of(row_numbers(own["event"])), ns="self_ns", place="place"
+        "name",
+        phase=phases.of(events),
+        frame=pl.Series(names_of_places(trace).frame[events]),
+        ns="self_ns",
+        place="place",
     )
     rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
         name=pl.lit(BETWEEN),
-        phase=marked_phases(trace).of(row_numbers(launched["launch"])),
+        phase=phases.of(row_numbers(launched["launch"])),
+        frame=pl.lit(None, pl.Int32),
         ns="ns",
         place="place",
     )
@@ -106,8 +120,7 @@ def _at_work(trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
 
 def _sum(rows: pl.DataFrame, calls: pl.DataFrame, side: str) -> pl.DataFrame:
     """Sum by place, which is a row of `calls`; what comes after the last call belongs to none."""
-    summed = (
-        rows.filter(pl.col("place") < calls.height).group_by("place", "name", "phase").agg(pl.col("ns").sum())
-    )
+    known = rows.filter(pl.col("place") < calls.height)
+    summed = known.group_by("place", "name", "phase", "frame").agg(pl.col("ns").sum())
     owner = calls["call"].gather(summed["place"])
     return summed.with_columns(call=owner, side=pl.lit(side))

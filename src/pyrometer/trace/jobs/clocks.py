@@ -32,7 +32,7 @@ def estimate_clocks(calls: pl.DataFrame, hosts: Mapping[int, str | None]) -> lis
     """
     ends = _ends(calls)
     ranks = sorted(hosts)
-    deviations = ends.group_by("key", "rank").agg(_middle("deviation").alias("offset"), pl.len().alias("n"))
+    deviations = ends.group_by("key", "rank").agg(middle("deviation").alias("offset"), pl.len().alias("n"))
     offset = _connect(deviations)
     reference = offset.get(ranks[0], 0) if ranks else 0
     offset = {rank: value - reference for rank, value in offset.items()}
@@ -77,11 +77,11 @@ def _ends(calls: pl.DataFrame) -> pl.DataFrame:
     )
     # Where most calls have all their ranks, the others only blur the middle.
     full = pl.col("num_ranks") == pl.col("num_ranks").max().over("key")
-    together = together.filter(full).with_columns(middle=_middle("end_ns").over("match"))
+    together = together.filter(full).with_columns(middle=middle("end_ns").over("match"))
     return together.select("key", "match", "rank", "end_ns", deviation=pl.col("end_ns") - pl.col("middle"))
 
 
-def _middle(column: str) -> pl.Expr:
+def middle(column: str) -> pl.Expr:
     """The median in integers: these times do not fit a float."""
     ordered = pl.col(column).sort()
     return (ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)) // 2
@@ -114,7 +114,7 @@ def _residuals(ends: pl.DataFrame, offset: dict[int, int]) -> dict[int, IntArray
     held = ends.join(table, on="rank", how="inner").select(
         "match", "rank", end=pl.col("end_ns") - pl.col("offset")
     )
-    rest = held.with_columns(rest=pl.col("end") - _middle("end").over("match")).sort("rank", "end")
+    rest = held.with_columns(rest=pl.col("end") - middle("end").over("match")).sort("rank", "end")
     ranks, firsts = np.unique(rest["rank"].to_numpy(), return_index=True)
     parts = np.split(rest.select("end", "rest").to_numpy(), firsts[1:])
     return dict(zip(ranks.tolist(), parts, strict=True)) if rest.height else {}

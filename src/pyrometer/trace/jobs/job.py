@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 
 MIN_GAIN = 0.02
@@ -15,6 +16,10 @@ MIN_PERSISTENCE = 0.6
 
 MAX_CHANCE = 0.01
 """Of one of as many equal ranks to lag so: one is always the slowest."""
+
+
+ALMOST_ALL = 0.9
+"""Of the time that a rank spends on some work, by which it spends more on it than others, who do none then."""
 
 
 class RankTime(Record, frozen=True, kw_only=True):
@@ -100,6 +105,12 @@ class Job(Record, frozen=True, kw_only=True):
     lag_map: Annotated[LagMap | None, doc("who came late in which step; null without steps")] = None
     compute_imbalance: Annotated[
         float | None, doc("largest computing time of a rank over the mean; 1 is balanced")
+    ] = None
+    compute_chance: Annotated[
+        float | None,
+        doc(
+            "probability that one of as many ranks with the same work computes so much in as many steps; null with fewer than three"
+        ),
     ] = None
     clocks: list[ClockOffset] = []
     clock_residual_ns: Annotated[
@@ -211,6 +222,7 @@ class Suspect(Record, frozen=True, kw_only=True):
     ]
     side: Annotated[str, doc("device or host")]
     phase: str | None = None
+    where: Annotated[Place, doc("the user's function that it belongs to, where the trace knows it")] = Place()
     excess_ns: Annotated[
         int, doc("total over those collectives: this rank's time less the median of the others")
     ]
@@ -248,6 +260,12 @@ class Straggler(Record, frozen=True, kw_only=True):
         list[Suspect], doc("what it is late with; device work first where that explains the delay")
     ] = []
 
+    @property
+    def does_more(self) -> bool:
+        """Whether half of its delay or more goes to work that other ranks do not do."""
+        first = self.suspects[0] if self.suspects else None
+        return first is not None and first.excess_ns >= max(ALMOST_ALL * first.own_ns, self.delay_ns / 2)
+
     def slows(
         self,
         span_ns: int,
@@ -255,9 +273,9 @@ class Straggler(Record, frozen=True, kw_only=True):
         min_persistence: float = MIN_PERSISTENCE,
         max_chance: float = MAX_CHANCE,
     ) -> bool:
-        """Whether it lengthens the step of all, steadily, and not by chance."""
+        """Whether it lengthens the step of all, steadily, and not by chance: few steps do not tell, work that no other rank does is none."""
         steady = self.persistence is None or self.persistence >= min_persistence
-        beyond_chance = self.chance is None or self.chance <= max_chance
+        beyond_chance = self.chance is None or self.chance <= max_chance or self.does_more
         return steady and beyond_chance and self.gain_ns > 0 and self.gain_ns >= min_share * span_ns
 
 

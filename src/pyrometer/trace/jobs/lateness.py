@@ -10,8 +10,10 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.bench.distributions import student_tail
+from pyrometer.trace.jobs.clocks import middle
 from pyrometer.trace.jobs.job import LagMap
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
+from pyrometer.trace.jobs.summary import RankSummary
 
 FEWEST_STEPS = 3
 """Steps that it takes to tell a steady delay from chance."""
@@ -91,17 +93,11 @@ def with_lag(calls: pl.DataFrame) -> pl.DataFrame:
     ordered = calls.sort("rank", "start_ns").with_columns(after=exposed.cum_sum().over("rank"))
     met = pl.col("after").shift(1).over("rank", "key").fill_null(0)
     elsewhere = ordered.with_columns(elsewhere=(pl.col("after") - exposed - met).clip(lower_bound=0))
-    lag = pl.col("start_ns") - _middle("start_ns")
-    inherited = pl.col("elsewhere") - _middle("elsewhere")
+    lag = pl.col("start_ns") - middle("start_ns").over("match")
+    inherited = pl.col("elsewhere") - middle("elsewhere").over("match")
     return elsewhere.with_columns(inherited_ns=inherited.clip(lower_bound=0), lag_ns=lag - inherited).drop(
         "after", "elsewhere"
     )
-
-
-def _middle(column: str) -> pl.Expr:
-    """The median over the ranks of a collective, in integers."""
-    ordered = pl.col(column).sort()
-    return ((ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)) // 2).over("match")
 
 
 class Usual(NamedTuple):
@@ -129,6 +125,23 @@ class Usual(NamedTuple):
             sum(float(each.var()) * len(each) for each in held),
             sum(len(each) - 1 for each in held),
         )
+
+
+def chance_of_work(summaries: Iterable[RankSummary], rank: int, num_ranks: int) -> float | None:
+    """How probable it is that one of as many ranks that get the same work computes as much longer than the others, step by step.
+
+    Args:
+        summaries: of this rank and of others.
+        rank: the one that computes most.
+        num_ranks: of the job.
+    """
+    rows = [
+        (one.rank, step.name, step.compute_ns) for one in summaries for step in one.steps if step.compute_ns
+    ]
+    steps = pl.DataFrame(rows, schema={"rank": pl.Int64, "step": pl.String, "ns": pl.Int64}, orient="row")
+    beyond = steps.select("rank", ns=pl.col("ns") - pl.col("ns").median().over("step").cast(pl.Int64))
+    lags = dict(beyond.group_by("rank", maintain_order=True).agg("ns").iter_rows())
+    return chance_of_lag(lags.get(rank, []), num_ranks, Usual.of(lags.values()))
 
 
 def _without_hiccups(lags: Sequence[int]) -> npt.NDArray[np.float64]:

@@ -16,13 +16,13 @@ from pyrometer.trace.jobs.executor import Executor, Outcome, executor_for
 from pyrometer.trace.jobs.held import Held, Summaries
 from pyrometer.trace.jobs.job import ClockOffset, Job, Prefetch, RankFailure, RankRow
 from pyrometer.trace.jobs.kept import Kept, kept_folder
-from pyrometer.trace.jobs.lateness import between_equals, map_lags, with_lag
+from pyrometer.trace.jobs.lateness import between_equals, chance_of_work, map_lags, with_lag
 from pyrometer.trace.jobs.matching import Matched, match_calls
 from pyrometer.trace.jobs.pipeline import find_pipelines
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.semantics import POINT_TO_POINT
-from pyrometer.trace.jobs.stragglers import find_stragglers
-from pyrometer.trace.jobs.summary import RankSummary, first_calls
+from pyrometer.trace.jobs.stragglers import COMPARED, find_stragglers
+from pyrometer.trace.jobs.summary import RankSummary, SummariesOf, first_calls
 from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
 
 MERGED_CALLS = 500_000
@@ -101,6 +101,7 @@ def _compare(ranks: Sequence[Held], failures: Sequence[RankFailure], summaries: 
         collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
+        compute_chance=_chance_of_work(ranks, summaries_of),
         clocks=clocks,
         clock_residual_ns=residual,
         num_matched=waits["match"].n_unique(),
@@ -119,6 +120,15 @@ def _compare(ranks: Sequence[Held], failures: Sequence[RankFailure], summaries: 
     stragglers = find_stragglers(equals, summaries_of, len(ranks), residual or 0)
     lag_map = map_lags(equals, [straggler.rank for straggler in stragglers])
     return msgspec.structs.replace(job, stragglers=stragglers, lag_map=lag_map)
+
+
+def _chance_of_work(ranks: Sequence[Held], summaries_of: SummariesOf) -> float | None:
+    """Of the rank that computes most, beside some of the others."""
+    most = max(ranks, key=lambda held: held.row.compute_ns, default=None)
+    if most is None:
+        return None
+    beside = [held.rank for held in ranks][:: -(-len(ranks) // COMPARED)]
+    return chance_of_work(summaries_of({most.rank, *beside}), most.rank, len(ranks))
 
 
 def _noise(clocks: Sequence[ClockOffset]) -> int | None:

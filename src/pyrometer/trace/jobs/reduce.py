@@ -9,7 +9,7 @@ import polars as pl
 from pyrometer.record import to_dict
 from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.analysis.collectives import collectives
-from pyrometer.trace.jobs.before import work_before
+from pyrometer.trace.jobs.before import KIND, work_before
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.summary import CallLabel, RankSummary, StepSummary, WorkLabel, pack
 from pyrometer.trace.kinds import Kind, is_kind
@@ -33,7 +33,7 @@ def reduce_rank(trace: RankTrace) -> RankSummary:
     labels = calls.select(LABEL).unique(maintain_order=True).with_row_index("label")
     coded = calls.join(labels, on=list(LABEL), how="left", nulls_equal=True, maintain_order="left")
     work = work_before(trace, calls)
-    known = work.select("name", "side", "phase").unique(maintain_order=True).with_row_index("label")
+    known = work.select(list(KIND)).unique(maintain_order=True).with_row_index("label")
     total = collectives(trace)
     return RankSummary(
         rank=trace.rank,
@@ -59,9 +59,7 @@ def reduce_rank(trace: RankTrace) -> RankSummary:
         num_calls_left_out=all_calls.height - calls.height,
         work_labels=[WorkLabel(**row) for row in known.drop("label").iter_rows(named=True)],
         work=pack(
-            work.join(known, on=["name", "side", "phase"], how="left", nulls_equal=True).select(
-                "call", "label", "ns"
-            )
+            work.join(known, on=list(KIND), how="left", nulls_equal=True).select("call", "label", "ns")
         ),
         shards_parameters=_shards(trace),
         num_lost_events=trace.info.num_lost_events,

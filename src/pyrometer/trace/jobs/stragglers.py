@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from pyrometer.record import to_dict
+from pyrometer.trace.jobs.before import KIND
 from pyrometer.trace.jobs.job import Straggler, Suspect
 from pyrometer.trace.jobs.lateness import Usual, chance_of_lag
 from pyrometer.trace.jobs.summary import RankSummary, SummariesOf
+from pyrometer.trace.jobs.waits import once
+from pyrometer.trace.program.where import place_of
 
 MIN_SHARE = 0.02
 """Share of all waiting that makes a rank worth naming."""
@@ -34,6 +38,9 @@ def find_stragglers(
         return []
     own = pl.col("inherited_ns") * 2 < pl.col("late_ns")
     last = real.filter(pl.col("is_last") & own).unique("match", keep="first", maintain_order=True)
+    last = last.with_columns(
+        once(last.with_columns(from_ns=pl.col("start_ns") - pl.col("delay_ns")), "from_ns", "delay_ns")
+    )
     caused = real.group_by("match").agg(caused=pl.col("wait_ns").sum())
     last = last.join(caused, on="match", how="left", maintain_order="left")
     by_rank = last.group_by("rank").agg(pl.col("caused").sum(), pl.col("delay_ns").sum(), pl.len())
@@ -108,7 +115,7 @@ def _suspects(waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries_of: 
     if work is None or not work.height:
         return []
     others = members.filter(pl.col("rank") != rank)["rank"].n_unique()
-    key = ["side", "name", "phase"]
+    key = list(KIND)
     own = work.filter(pl.col("rank") == rank).select(*key, own="ns")
     rest = work.filter(pl.col("rank") != rank).group_by(key).agg(pl.col("ns").sort())
     compared = own.join(rest, on=key, how="left", nulls_equal=True)
@@ -122,6 +129,7 @@ def _suspects(waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries_of: 
                 name=row["name"],
                 side=row["side"],
                 phase=row["phase"],
+                where=place_of(row),
                 excess_ns=row["own"] - usual,
                 own_ns=row["own"],
             )
@@ -143,11 +151,8 @@ def _work(summary: RankSummary, members: pl.DataFrame) -> pl.DataFrame | None:
     work = summary.work.frame()
     if not work.height or not members.height:
         return None
-    labels = pl.DataFrame(
-        [(i, x.side, x.name, x.phase) for i, x in enumerate(summary.work_labels)],
-        schema={"label": pl.Int64, "side": pl.String, "name": pl.String, "phase": pl.String},
-        orient="row",
-    )
+    labels = pl.DataFrame([to_dict(label) for label in summary.work_labels], schema=KIND)
+    labels = labels.with_columns(label=pl.int_range(pl.len(), dtype=pl.Int64))
     held = work.join(members.select("call"), on="call", how="semi")
     summed = held.group_by("label").agg(pl.col("ns").sum()).join(labels, on="label", how="left")
-    return summed.select(pl.lit(summary.rank, pl.Int64).alias("rank"), "side", "name", "phase", "ns")
+    return summed.select(pl.lit(summary.rank, pl.Int64).alias("rank"), *KIND, "ns")

@@ -43,6 +43,11 @@ class WorkLabel(Record, frozen=True, kw_only=True):
     name: Annotated[str, doc("operator, annotation or kernel; BETWEEN is time outside of all of them")]
     side: Annotated[str, doc("device or host")]
     phase: Annotated[str | None, doc("forward, backward, …, where it is marked")] = None
+    file: Annotated[
+        str | None, doc("of the user's function that it belongs to, with `line` and `function`")
+    ] = None
+    line: int | None = None
+    function: str | None = None
 
 
 class Packed(Record, frozen=True, kw_only=True):

@@ -22,11 +22,12 @@ def with_waits(calls: pl.DataFrame) -> pl.DataFrame:
 
     Adds `latency_ns` (shortest duration among the ranks), `skew_ns` (latest less earliest start), `wait_ns` (latest start
     less own start, never more than the own duration), `late_ns` (own start less the median start), `delay_ns` (latest less second
-    latest start, never more than the longest duration) and `is_last`.
+    latest start, never more than the longest duration) and `is_last`. Where a rank is in several collectives at once, `wait_ns` and
+    `exposed_ns` count in the first of them.
     """
     timed = calls.drop_nulls("dur_ns").with_columns(n=pl.len().over("match")).filter(pl.col("n") > 1)
     start = pl.col("start_ns")
-    return timed.with_columns(
+    waits = timed.with_columns(
         latency_ns=pl.col("dur_ns").min().over("match"),
         skew_ns=start.max().over("match") - start.min().over("match"),
         wait_ns=pl.min_horizontal(start.max().over("match") - start, "dur_ns"),
@@ -37,6 +38,23 @@ def with_waits(calls: pl.DataFrame) -> pl.DataFrame:
         ),
         is_last=start == start.max().over("match"),
     ).drop("n")
+    return waits.with_columns(
+        once(waits, "start_ns", "wait_ns"), pl.min_horizontal("exposed_ns", once(waits, "start_ns", "dur_ns"))
+    )
+
+
+def once(calls: pl.DataFrame, begins: str, lasts: str) -> pl.Series:
+    """How long something lasts in each call, without what an earlier call of the same rank has had already.
+
+    >>> calls = pl.DataFrame({"rank": [0, 0, 1], "at": [0, 10, 10], "ns": [30, 40, 40]})
+    >>> once(calls, "at", "ns").to_list()
+    [30, 20, 40]
+    """
+    ordered = calls.select("rank", begins, lasts, row=pl.int_range(pl.len())).sort("rank", begins, "row")
+    end = pl.col(begins) + pl.col(lasts)
+    before = end.cum_max().shift(1).over("rank")
+    own = end - pl.max_horizontal(begins, before)
+    return ordered.with_columns(own.clip(0).cast(pl.Int64).alias(lasts)).sort("row")[lasts]
 
 
 def split_apart(waits: pl.DataFrame, noise_ns: int) -> tuple[pl.DataFrame, pl.DataFrame]:
