@@ -192,17 +192,11 @@ def _script_memory(observed: ObservedScript) -> MemoryUse | None:
     peak = observed.allocated_peak_bytes if on_device else observed.peak_bytes
     if not series or peak is None:
         return None
-    return memory_use(
-        "cuda" if on_device else "cpu",
-        steps,
-        series,
-        peak,
-        steady_from=0 if on_device else _left_alone(observed),
-    )
+    return memory_use("cuda" if on_device else "cpu", steps, series, peak, steady_from=_left_alone(observed))
 
 
 def _left_alone(observed: ObservedScript) -> int:
-    """The first step after all that observers kept something of, which is memory of the process as well."""
+    """The first step behind all that observers keep with the process, by which how memory grows is seen."""
     traced = [] if observed.traced is None else [observed.traced.first + observed.traced.num_steps]
     return 1 + max([*traced, *observed.watched_steps, *observed.sampled_steps], default=-1)
 
