@@ -112,6 +112,14 @@ def test_a_mean_beside_a_median_far_from_it_says_so(recorded_documents):
     assert re.search(r"/s on average · median 22.6 ms/step \(22.5–22.9\)$", slow)
 
 
+def test_where_no_rule_knows_a_fault_tune_goes_on(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    lines = lines_of(changed(document, findings=[], target="examples/slow_loader.py:workload"))
+    place = lines.index("Fix first   no rule found a fault")
+    assert lines[place + 1].strip() == "pyrometer tune examples/slow_loader.py:workload tries levers"
+    assert max(map(cell_len, lines)) <= WIDTH
+
+
 def test_an_interval_is_never_cut(recorded_documents):
     document = recorded_documents["check slow_loader workload"]
     m = document.evidence.measurement

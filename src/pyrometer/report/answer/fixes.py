@@ -37,7 +37,7 @@ def nothing(diagnosis: Diagnosis) -> str:
     if not diagnosis.num_rules:
         return ""
     remarks = sum(finding.severity == "info" for finding in diagnosis.findings)
-    return "nothing: no rule found a fault" + (f" · {counted(remarks, 'remark')}: --full" if remarks else "")
+    return "no rule found a fault" + (f" · {counted(remarks, 'remark')}: --full" if remarks else "")
 
 
 def of_advice(advice: Sequence[Advice], given: Sequence[Finding]) -> list[Fix]:

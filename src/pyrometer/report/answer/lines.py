@@ -87,11 +87,20 @@ def _alert(said: str, width: int) -> list[Text]:
     return [Text(f"{'  ' if number else '! '}{line}", "yellow") for number, line in enumerate(lines)]
 
 
+def _nothing(answer: ShortAnswer, width: int) -> list[Text]:
+    """In one line, else the last part, which may be a command, in one of its own."""
+    indent = cell_len(answer.fixes_title) + 3
+    said, _, last = answer.nothing.rpartition(" · ")
+    fits = not said or indent + cell_len(answer.nothing) <= width
+    first, *below = [answer.nothing] if fits else [said, last]
+    title = Text.assemble((answer.fixes_title, "bold"), "   ", flowing(first, width - indent))
+    return [Text(), title, *(Text(f"{'':{indent}}{clipped(line, width - indent)}") for line in below)]
+
+
 def _fixes(answer: ShortAnswer, width: int, room: int) -> list[Text]:
     """The fixes in as many lines as there is room for; the last ones give way first."""
     if not answer.fixes:
-        said = Text.assemble((answer.fixes_title, "bold"), "   ", flowing(answer.nothing, width - 12))
-        return [Text(), said] if answer.nothing else []
+        return _nothing(answer, width) if answer.nothing else []
     shown = list(answer.fixes[:MOST_FIXES])
     heads = [_head(number, fix, width) for number, fix in enumerate(shown, 1)]
     bodies = [[_sentence(fix, width), _code(fix, width)] for fix in shown]

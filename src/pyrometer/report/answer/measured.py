@@ -27,8 +27,15 @@ def of_check(document: CheckDocument) -> ShortAnswer:
     return answer._replace(
         alerts=answer.alerts or ([] if launch is not None else [*_ended(script), *_evaluates(script)]),
         bound=step.bound(document.evidence),
-        nothing=fixes.nothing(document.diagnosis),
+        nothing=_nothing(document),
     )
+
+
+def _nothing(document: CheckDocument) -> str:
+    """Where no rule knows a fault, what goes on from there: what has none may still be made faster."""
+    said, seen = fixes.nothing(document.diagnosis), document.evidence
+    can_tune = seen.script is None and seen.launch is None and seen.measurement is not None
+    return f"{said} · pyrometer tune {document.target} tries levers" if said and can_tune else said
 
 
 def _of_ranks(answer: ShortAnswer, launch: LaunchOutcome) -> ShortAnswer:
