@@ -20,6 +20,22 @@ def test_names_operator_calls_cost_shapes_and_line(example: Callable[..., Any], 
     assert "per step of" in finding.message
 
 
+def test_an_operator_that_does_more_than_is_used_is_told_what_does_less(
+    example: Callable[..., Any], only: Any
+) -> None:
+    assert "torch.topk" in only(CODE, example("inefficient_op", "workload")).advice.text
+    torch.manual_seed(0)
+    x, a, b = torch.randn(999), torch.randn(8, 8) + 8 * torch.eye(8), torch.randn(8, 3)
+    assert torch.equal(x.topk(5).values, x.sort(descending=True).values[:5])
+    assert torch.equal(x.kthvalue(500).values, x.quantile(0.5))
+    counts = torch.randint(0, 9, (99,)).sort().values
+    assert torch.equal(counts.unique_consecutive(), counts.unique())
+    assert torch.equal(torch.bincount(counts).nonzero().flatten(), counts.unique())
+    torch.testing.assert_close(torch.linalg.solve(a, b), torch.linalg.inv(a) @ b)
+    torch.testing.assert_close(torch.linalg.svdvals(a), torch.linalg.svd(a).S)
+    assert torch.equal(b.expand(4, 8, 3), b.repeat(4, 1, 1))
+
+
 def test_a_layer_that_is_most_of_a_small_network_is_a_remark(builder: Any, traced: Any, only: Any) -> None:
     builder.python("model.py(4): forward", 0, 1000)
     builder.op("aten::gelu", 10, 900)

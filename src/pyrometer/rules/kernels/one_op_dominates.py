@@ -101,6 +101,19 @@ VIEWS = frozenset(
 """Operators that move nothing: where a trace shows a long one, the machine was busy with something else."""
 
 
+ASK = "Ask whether all that it computes is needed, and whether another operator does just that; then look at its shapes."
+
+DOES_LESS = {
+    r"sort$": "Where only the first or the last are read, `torch.topk` finds those alone, and `torch.kthvalue` a quantile; where it is for a log, "
+    "do it every so many steps.",
+    r"unique": "Of values that are sorted, `torch.unique_consecutive` needs no sort; of small integers `torch.bincount` tells which there are.",
+    r"svd": "Where only the largest values count, `torch.svd_lowrank` finds these; without the vectors `torch.linalg.svdvals` does.",
+    r"linalg_inv": "`torch.linalg.solve(a, b)` takes less than the inverse times `b`, and is more exact.",
+    r"::repeat$": "`expand` shows the same values without copying them.",
+}
+"""Operators that are often asked for more than is used, and what does less."""
+
+
 @RULE.in_evidence("trace")
 def explain(case: Case) -> Findings:
     """The largest operator, if it decides."""
@@ -142,7 +155,7 @@ def explain(case: Case) -> Findings:
         else None,
         confidence="high",
         advice=("Its shapes are awkward: " + "; ".join(awkward) + ". " if awkward else "")
-        + "Ask whether all that it computes is needed, and whether another operator does just that; then look at its shapes.",
+        + next((advice for op_name, advice in DOES_LESS.items() if re.search(op_name, op.name)), ASK),
         resource=f"op:{op.name}",
     )
 
