@@ -8,6 +8,7 @@ from pyrometer.dataflow.report import (
     LateLinear,
     MostlyZero,
     PartlyUsed,
+    ProductOrder,
     Repeated,
     TableLookup,
     Unread,
@@ -51,6 +52,7 @@ def test_every_kind_stands_in_a_row_of_its_own_the_dearest_first():
             late_linear=[
                 LateLinear(where=at(7), copied=at(6), by="aten::upsample", operator="aten::convolution", distinct=0.25, seconds_per_step=1e-3, share=0.05)
             ],
+            product_orders=[ProductOrder(where=at(8), second=at(9), shape=[64, 64], left=0.03, seconds_per_step=1e-3, share=0.04)],
         )
     )  # fmt: skip
     assert told.table.rows == [
@@ -61,6 +63,7 @@ def test_every_kind_stands_in_a_row_of_its_own_the_dearest_first():
         ("net.py:5", "12.0 %", "gradients of a table of 90,000 rows", "512 of 90,000 rows are looked up"),
         ("net.py:6", "10.0 %", "aten::mm, aten::add again", "19 times a step from the same values, computed in the same step"),
         ("net.py:7", "5.00 %", "aten::convolution of copies", "25.0 % are distinct, copied by aten::upsample at net.py:6"),
+        ("net.py:8", "4.00 %", "a product of 64×64, multiplied again at net.py:9", "the other order takes 3.00 %"),
     ]  # fmt: skip
     assert [fact.value for fact in told.facts] == ["3 steps"]
 

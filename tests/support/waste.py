@@ -10,6 +10,7 @@ from pyrometer.dataflow.report import (
     LateLinear,
     MostlyZero,
     PartlyUsed,
+    ProductOrder,
     Repeated,
     Unread,
 )
@@ -34,6 +35,17 @@ def fact(code: str, share: float) -> dict[str, Any]:
                     by="aten::upsample_nearest2d",
                     operator="aten::convolution",
                     distinct=0.25,
+                    seconds_per_step=0.1,
+                )
+            ]
+        },
+        "PYR536": {
+            "product_orders": [
+                ProductOrder(
+                    **spent,
+                    second=Place(file="model.py", line=13),
+                    shape=[8, 2048, 2048],
+                    left=0.03,
                     seconds_per_step=0.1,
                 )
             ]

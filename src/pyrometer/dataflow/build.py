@@ -10,6 +10,7 @@ from pyrometer.dataflow.analyses.late_linear import late_linear
 from pyrometer.dataflow.analyses.lookups import lookups
 from pyrometer.dataflow.analyses.mostly_zero import mostly_zero
 from pyrometer.dataflow.analyses.partly_used import partly_used
+from pyrometer.dataflow.analyses.product_order import product_orders
 from pyrometer.dataflow.analyses.repeated import repeated
 from pyrometer.dataflow.analyses.unread import unread
 from pyrometer.dataflow.graph import FlowGraph
@@ -43,5 +44,6 @@ def build_report(graph: FlowGraph) -> DataflowReport:
         lookups=asked(lookups),
         repeated=asked(repeated),
         late_linear=asked(late_linear),
+        product_orders=asked(product_orders),
         notes=notes,
     )

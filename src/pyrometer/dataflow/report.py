@@ -110,6 +110,17 @@ class LateLinear(Record, frozen=True, kw_only=True):
     share: Annotated[Ratio, doc("of the operators' time of a step")]
 
 
+class ProductOrder(Record, frozen=True, kw_only=True):
+    """A product of two matrices that is only multiplied with a third, where the last two first would take less."""
+
+    where: Place
+    second: Annotated[Place, doc("where the third comes in")]
+    shape: Annotated[list[int], doc("of the product in the middle")]
+    left: Annotated[Ratio, doc("share of the multiplications that the other order takes")]
+    seconds_per_step: Annotated[Seconds, doc("for the others")]
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
 class DataflowReport(Record, frozen=True, kw_only=True):
     """Work that nobody needs, by what reads what in a few recorded steps."""
 
@@ -123,4 +134,5 @@ class DataflowReport(Record, frozen=True, kw_only=True):
     lookups: list[TableLookup] = []
     repeated: list[Repeated] = []
     late_linear: list[LateLinear] = []
+    product_orders: list[ProductOrder] = []
     notes: Annotated[list[str], doc("what could not be followed")] = []

@@ -48,12 +48,12 @@ def as_traced(case: Case, share: Ratio, where: Located) -> Ratio:
 
 
 def left_at_best(share: Ratio) -> Ratio:
-    """Of a step's time without operators of this share of it, where what goes beside them goes, too.
+    """Of a step's time without operators of this share of it: what goes beside them is at most half of all else.
 
-    >>> [round(left_at_best(share), 2) for share in (0.0, 0.1, 0.7, 1.0)]
-    [1.0, 0.88, 0.26, 0.0]
+    >>> [round(left_at_best(share), 2) for share in (0.0, 0.1, 0.7, 0.9, 1.0)]
+    [1.0, 0.88, 0.16, 0.05, 0.0]
     """
-    return (1 - share) / (1 - share + BESIDE * share)
+    return max(1 - BESIDE * share, (1 - share) / 2)
 
 
 def removed(case: Case, share: Ratio, method: str, *, best: Ratio = 1.0, worst: Ratio = 0.75) -> Gain:

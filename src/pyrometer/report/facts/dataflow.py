@@ -10,6 +10,7 @@ from pyrometer.dataflow.report import (
     LateLinear,
     MostlyZero,
     PartlyUsed,
+    ProductOrder,
     Repeated,
     TableLookup,
     Unread,
@@ -64,6 +65,7 @@ def _rows(report: DataflowReport) -> Iterator[Row]:
     yield from map(_lookup, report.lookups)
     yield from map(_repeated, report.repeated)
     yield from map(_late_linear, report.late_linear)
+    yield from map(_product_order, report.product_orders)
 
 
 def _unread(fact: Unread) -> Row:
@@ -116,6 +118,12 @@ def _late_linear(fact: LateLinear) -> Row:
         f"{fact.operator} of copies",
         f"{format_percent(fact.distinct)} are distinct, copied by {copied}",
     )
+
+
+def _product_order(fact: ProductOrder) -> Row:
+    again = f"multiplied again at {place_text(fact.second.file, fact.second.line)}"
+    left = f"the other order takes {format_percent(fact.left)}"
+    return fact.share, fact.where, f"a product of {_sizes(fact.shape)}, {again}", left
 
 
 def _facts(report: DataflowReport) -> list[Fact]:
