@@ -56,8 +56,8 @@ def explain(case: Case) -> Findings:
         place, second = place_of(case, fact.where), place_of(case, fact.second)
         sizes = " × ".join(f"{size:,}" for size in fact.shape)
         yield RULE.finding(
-            message=f"the product{spoken(place)} is a matrix of {sizes} that is only multiplied again{spoken(second)}: the last two first take "
-            f"{format_percent(fact.left)} of the multiplications, and the rest takes {format_percent(share)} of the step",
+            message=f"a product of {sizes} numbers{spoken(place)} is only multiplied again{spoken(second)}: the other order takes "
+            f"{format_percent(fact.left)} of the multiplications, and spares {format_percent(share)} of the step",
             where=place,
             evidence={"share": share, "left": fact.left, "second_at": second.text},
             links=[f"/dataflow/product_orders/{number}"],
