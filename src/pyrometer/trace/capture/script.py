@@ -15,6 +15,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.trace.capture.overhead import step_cost
 from pyrometer.trace.capture.record import Capture, CaptureOptions, require_count
 from pyrometer.trace.capture.writing import destination, finish, partial, reopened
+from pyrometer.trace.steady.derived import between
 from pyrometer.trace.trace import Trace
 from pyrometer.workload.script.observe import observe
 from pyrometer.workload.script.observed import HostRequest, ObservedScript, TraceRequest
@@ -116,7 +117,17 @@ def trace_of(
         trace = reopened(target, capture, kept=kept, expected_steps=None)
     except PyrometerError as error:
         return TracedScript(_noted(observed, str(error)), None)
+    trace = _without_last_part(trace, capture.num_steps)
     return TracedScript(observed, _with_foreign_steps(trace, capture.num_steps))
+
+
+def _without_last_part(trace: Trace, num_steps: int) -> Trace:
+    """Without the step in the midst of which the script ended, where there are whole ones: a part of one is like none of them."""
+    rank = trace.ranks[0]
+    if not 0 < num_steps == rank.steps.height - 1:
+        return trace
+    whole = between(rank, rank.span[0], int(rank.steps["end_ns"][num_steps - 1]))
+    return dataclasses.replace(trace, ranks=(whole,))
 
 
 def _with_foreign_steps(trace: Trace, num_steps: int) -> Trace:
