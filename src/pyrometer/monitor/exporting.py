@@ -63,7 +63,11 @@ class Exports:
         sinks: list[Sink] = []
         if settings.folder:
             sinks.append(
-                JsonLines(Path(settings.folder), file_bytes=settings.file_bytes, num_files=settings.num_files)
+                JsonLines(
+                    Path(settings.folder).absolute(),
+                    file_bytes=settings.file_bytes,
+                    num_files=settings.num_files,
+                )
             )
         if settings.redis:
             from pyrometer.monitor.export.redis_stream import RedisStream

@@ -66,8 +66,10 @@ def test_an_alarm_becomes_a_run_that_show_opens(tmp_path, capsys):
     assert json.loads(store.read_file(run, "compilations.json")) == {"compilations": 3}
     assert run.document["evidence"]["trace"] is not None
     assert run.document["diagnosis"] is not None
-    assert main(["show", run.id, "--store", str(tmp_path / "runs")]) == 0
-    assert "operators take" in capsys.readouterr().out
+    assert main(["show", run.id, "--full", "--store", str(tmp_path / "runs")]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"run {run.id}")
+    assert "aten::linear" in told
     assert run.target == "production: infer.latency/cusum"
     assert not torch.autograd._profiler_enabled()
 

@@ -71,7 +71,9 @@ def test_a_script_that_raises_says_the_same_and_leaves_the_trace_of_what_there_w
     assert traced == (plain.stdout, plain.stderr)
     assert "ZeroDivisionError" in traced.err
     assert done.observed.exit_code == plain.returncode == 1
-    assert done.trace.capture.num_steps == done.trace.steps.height == 3  # what came after the last step is no step
+    assert (
+        done.trace.capture.num_steps == done.trace.steps.height == 3
+    )  # what came after the last step is no step
     assert any("3 of 5" in note for note in done.trace.capture.notes)
 
 

@@ -135,7 +135,7 @@ def _doing(suspect: Suspect) -> str:
     """What it spends its time on, as part of a sentence.
 
     >>> from pyrometer.trace.jobs.job import Suspect
-    >>> mine = Place(file="/a/train.py", line=7, function="save")
+    >>> mine = Place(file="train.py", line=7, function="save")
     >>> _doing(Suspect(name="<built-in function sleep>", side="host", where=mine, excess_ns=1, own_ns=1))
     'in sleep, called by save (train.py:7)'
     """
