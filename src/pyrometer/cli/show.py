@@ -54,12 +54,13 @@ def command(
         save_page(stored_page(open_store(store_location), found), page)
     else:
         with uncollected():
+            from pyrometer.report.answer.lines import Screen
             from pyrometer.report.run_views import provenance_view
             from pyrometer.report.terminal import render_document
 
         print_view(provenance_view(found, found.command))
         shown = render_document(found.kind, found.document, brief=not full)
-        print_view(shown, width=WHOLE_WIDTH if full else SHORT_WIDTH)
+        print_view(shown, width=SHORT_WIDTH if isinstance(shown, Screen) else WHOLE_WIDTH)
 
 
 def _shows_rollout(store: Store, name: str, *, as_json: bool, markdown: bool, page: Path | None) -> bool:

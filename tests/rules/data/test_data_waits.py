@@ -14,6 +14,7 @@ from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import ranked
 from pyrometer.rules.registry import select
+from pyrometer.source.module import Module
 from recorded import FILES, case_of_program
 
 KINDS = ("loading", "trace")
@@ -189,6 +190,33 @@ def test_a_trace_of_a_loader_with_workers_asks_for_more_of_them(
     (finding,) = findings(
         "PYR301", Case(target="a", trace=msgspec.structs.replace(trace, critical_path=path))
     )
+    assert says in finding.advice.text
+
+
+EPOCHS = """
+from torch.utils.data import DataLoader
+
+def train(data, model, workers):
+    loader = DataLoader(data, batch_size=8, num_workers={number}{kept})
+    for epoch in range(9):
+        for x in loader:
+            model(x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "kept", "says"),
+    [
+        ("2", "", "persistent_workers=True"),
+        ("2", ", persistent_workers=True", "try more workers"),
+        ("0", "", "(num_workers of the DataLoader)"),
+    ],
+)
+def test_workers_that_start_anew_in_each_epoch_are_to_be_kept(
+    findings: Callable[..., list[Finding]], number: str, kept: str, says: str
+) -> None:
+    module = Module.parse("train.py", EPOCHS.format(number=number, kept=kept))
+    (finding,) = findings("PYR301", Case(target="a", trace=slow().trace, modules=[module]))
     assert says in finding.advice.text
 
 

@@ -59,7 +59,7 @@ from pyrometer.advice import Gain
 from pyrometer.evidence.data_share import measured_share
 from pyrometer.place import Place
 from pyrometer.quantity import Ratio, counted, format_percent, format_seconds
-from pyrometer.rules.data.patterns.loaders import loader_calls
+from pyrometer.rules.data.patterns.loaders import starts_anew, stepping_loader
 from pyrometer.rules.data.patterns.preparing import dearest_line
 from pyrometer.rules.data.patterns.waiting import (
     DATA,
@@ -180,10 +180,13 @@ def _rewrite(report: LoaderReport, case: Case) -> Rewrite | str | None:
 
 def _traced_remedy(case: Case) -> str:
     """What to do without a look at the loader: one with workers needs no word about having some."""
-    calls = [call for module in case.modules for call in loader_calls(module)]
-    if (calls and all(call.has_workers for call in calls)) or (not calls and _workers_ran(case)):
-        return "The workers do not keep up: make samples cheaper, or try more workers"
-    return "Make batches while the step runs (num_workers of the DataLoader)"
+    loader = stepping_loader(case.modules)
+    workers = None if loader is None else loader.has_workers
+    if not (workers or (workers is None and _workers_ran(case))):
+        return "Make batches while the step runs (num_workers of the DataLoader)"
+    if loader is not None and starts_anew(loader):
+        return "Its workers start anew in each epoch: keep them by persistent_workers=True; then make samples cheaper, or try more workers"
+    return "The workers do not keep up: make samples cheaper, or try more workers"
 
 
 def _workers_ran(case: Case) -> bool:

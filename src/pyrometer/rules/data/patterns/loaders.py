@@ -176,6 +176,12 @@ def repeated_in_epochs(call: LoaderCall) -> ast.For | None:
     return None
 
 
+def starts_anew(call: LoaderCall) -> bool:
+    """Whether a loop over epochs starts the workers of a loader, if it has any, again and again."""
+    is_kept = call.value("persistent_workers") not in (MISSING_ARGUMENT, False)
+    return call.is_complete and not is_kept and repeated_in_epochs(call) is not None
+
+
 def moves_to_cuda(module: Module, loop: ast.For) -> ast.Call | None:
     """The call in a loop over batches that copies one of them to a device, where the file speaks of CUDA."""
     if not speaks_of_cuda(module):
