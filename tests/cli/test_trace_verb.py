@@ -468,7 +468,7 @@ def test_a_capture_is_reported_stored_and_shown_again(traced: Any, tmp_path: Pat
     again = shown(tmp_path, document["run_id"], "--json")
     assert ranks_of(json.loads(again)) == ranks_of(document)
     assert shown(tmp_path, "last").splitlines()[0] == shown(tmp_path, document["run_id"]).splitlines()[0]
-    assert "Breakdown" in shown(tmp_path, "last")
+    assert "Breakdown" in shown(tmp_path, "last", "--full")
 
 
 def shown(folder: Path, *arguments: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from pyrometer.rules.rule import Module
+if TYPE_CHECKING:
+    from pyrometer.rules.rule import Module
+
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

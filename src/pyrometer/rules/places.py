@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyrometer.place import Place
 from pyrometer.rules.joining import Located, module_of
-from pyrometer.rules.rule import Case
+
+if TYPE_CHECKING:
+    from pyrometer.rules.rule import Case
 
 
 def place_of(case: Case, where: Located, *, line: int | None = None, op: str | None = None) -> Place:

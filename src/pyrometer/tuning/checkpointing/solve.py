@@ -17,13 +17,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.tuning.checkpointing.model import Levels, StepModel
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 MOST_ROUNDS = 300
 NEW_ROWS = 12
@@ -129,6 +131,9 @@ class _Program:
 
     def _solve(self, limit_bytes: Bytes | None) -> tuple[tuple[int, ...], bool] | None:
         """Options under the present rows; without a limit those that make it smallest."""
+        from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
+        from scipy.sparse import csr_array
+
         rows, n = self._rows, self._num_options
         scale = float(max(self._model.peak(), 1))
         num = n + rows.num_alive + 1  # the last unknown is the limit itself
@@ -203,6 +208,9 @@ class _Rows:
 
     def constraint(self, num: int, scale: float) -> LinearConstraint:
         """All rows as one constraint of `num` unknowns, of which the last is the limit; bytes in units of `scale`."""
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import csr_array
+
         rows: list[int] = []
         columns: list[int] = []
         values: list[float] = []
