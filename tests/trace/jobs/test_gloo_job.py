@@ -55,10 +55,11 @@ def test_the_rank_that_sleeps_is_the_straggler(job: Job) -> None:
     worst = job.stragglers[0]
     assert worst.rank == 1
     assert worst.persistence == 1.0
-    assert worst.delay_ns == pytest.approx(3 * SLEEP_S * 1e9, rel=0.5)
+    slept_ns = 3 * SLEEP_S * 1e9
+    assert 0.5 * slept_ns < worst.delay_ns < 4 * slept_ns  # a busy machine adds to it
     assert worst.suspects[0].side == "host"
     assert worst.suspects[0].name == "between operators"
-    assert worst.suspects[0].excess_ns == pytest.approx(3 * SLEEP_S * 1e9, rel=0.5)
+    assert 0.5 * slept_ns < worst.suspects[0].excess_ns < 4 * slept_ns
 
 
 def test_every_collective_of_both_ranks_is_matched(job: Job) -> None:
