@@ -107,8 +107,8 @@ def connected(
 
 
 def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
-    """Connect; a Ray that was not there within its 30 s, as on a busy machine, is started once more."""
-    for is_last in (address != LOCAL, True):
+    """Connect; a Ray of ours that was not there within its 30 s, as on a busy machine, is started twice more."""
+    for is_last in (False, False, True) if address == LOCAL else (True,):
         try:
             with _quiet():
                 ray.init(address, **options)
