@@ -120,6 +120,17 @@ def test_where_no_rule_knows_a_fault_tune_goes_on(recorded_documents):
     assert max(map(cell_len, lines)) <= WIDTH
 
 
+def test_print_in_python_names_no_command_line(recorded_documents):
+    document = recorded_documents["check slow_loader workload"]
+    remark = msgspec.structs.replace(document.diagnosis.findings[0], severity="info")
+    remarked = changed(document, findings=[remark])
+    assert "Fix first   no rule found a fault · 1 remark: --full" in lines_of(remarked)
+    text = str(remarked)
+    assert "Fix first   no rule found a fault · 1 remark: save()" in text
+    assert "--full" not in text
+    assert "pyrometer tune" not in text
+
+
 def test_an_interval_is_never_cut(recorded_documents):
     document = recorded_documents["check slow_loader workload"]
     m = document.evidence.measurement

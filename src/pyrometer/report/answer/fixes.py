@@ -34,10 +34,13 @@ def of_findings(findings: Sequence[Finding], *, with_remarks: bool = False) -> l
 
 def nothing(diagnosis: Diagnosis) -> str:
     """What is said where no finding is worth acting on; nothing where no rule was asked."""
-    if not diagnosis.num_rules:
-        return ""
-    remarks = sum(finding.severity == "info" for finding in diagnosis.findings)
-    return "no rule found a fault" + (f" · {counted(remarks, 'remark')}: --full" if remarks else "")
+    return "no rule found a fault" if diagnosis.num_rules else ""
+
+
+def remarks(diagnosis: Diagnosis) -> str:
+    """How many remarks there are, in words; nothing where there are none."""
+    number = sum(finding.severity == "info" for finding in diagnosis.findings)
+    return counted(number, "remark") if number else ""
 
 
 def of_advice(advice: Sequence[Advice], given: Sequence[Finding]) -> list[Fix]:

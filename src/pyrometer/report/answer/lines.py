@@ -88,11 +88,12 @@ def _alert(said: str, width: int) -> list[Text]:
 
 
 def _nothing(answer: ShortAnswer, width: int) -> list[Text]:
-    """In one line, else the last part, which may be a command, in one of its own."""
+    """In one line, else what goes on from there in one of its own."""
     indent = cell_len(answer.fixes_title) + 3
-    said, _, last = answer.nothing.rpartition(" · ")
-    fits = not said or indent + cell_len(answer.nothing) <= width
-    first, *below = [answer.nothing] if fits else [said, last]
+    remarks = f"{answer.remarks}: {answer.more}" if answer.remarks else ""
+    said = " · ".join(filter(None, [answer.nothing, remarks]))
+    whole = " · ".join(filter(None, [said, answer.tries]))
+    first, *below = [whole] if indent + cell_len(whole) <= width else [said, answer.tries]
     title = Text.assemble((answer.fixes_title, "bold"), "   ", flowing(first, width - indent))
     return [Text(), title, *(Text(f"{'':{indent}}{clipped(line, width - indent)}") for line in below)]
 

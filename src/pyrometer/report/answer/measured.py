@@ -27,15 +27,17 @@ def of_check(document: CheckDocument) -> ShortAnswer:
     return answer._replace(
         alerts=answer.alerts or ([] if launch is not None else [*_ended(script), *_evaluates(script)]),
         bound=step.bound(document.evidence),
-        nothing=_nothing(document),
+        nothing=fixes.nothing(document.diagnosis),
+        remarks=fixes.remarks(document.diagnosis),
+        tries=_tries(document),
     )
 
 
-def _nothing(document: CheckDocument) -> str:
+def _tries(document: CheckDocument) -> str:
     """Where no rule knows a fault, what goes on from there: what has none may still be made faster."""
-    said, seen = fixes.nothing(document.diagnosis), document.evidence
+    seen = document.evidence
     can_tune = seen.script is None and seen.launch is None and seen.measurement is not None
-    return f"{said} · pyrometer tune {document.target} tries levers" if said and can_tune else said
+    return f"pyrometer tune {document.target} tries levers" if can_tune else ""
 
 
 def _of_ranks(answer: ShortAnswer, launch: LaunchOutcome) -> ShortAnswer:

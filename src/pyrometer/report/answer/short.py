@@ -45,6 +45,8 @@ class ShortAnswer(NamedTuple):
     fixes: Sequence[Fix] = ()
     fixes_title: str = "Fix first"
     nothing: str = ""  # what is said where there is nothing to change
+    remarks: str = ""  # what is worth no fix, in a few words
+    tries: str = ""  # the command that goes on from there
     whole: Whole | None = None
     trust: str = ""
     improve: str = ""  # the command that would make the trust larger

@@ -49,6 +49,7 @@ def of_document(document: TraceDocument) -> ShortAnswer:
         alerts=document.evidence.job.warnings if document.evidence.job is not None else (),
         fixes=meant,
         nothing=fixes.nothing(document.diagnosis),
+        remarks=fixes.remarks(document.diagnosis),
         whole=whole,
         trust=_trust(document, lead),
         improve=_improve(document),

@@ -51,7 +51,7 @@ def in_text(record: Record) -> str:
     if is_document(record):
         answer = short_answer(cast("Document", redacted(record)))
         if answer is not None:
-            answer = answer._replace(more="save()", full=FULL)
+            answer = answer._replace(more="save()", full=FULL, tries="")
             return "\n".join(line.plain.rstrip() for line in screen(answer, WIDTH))
     if isinstance(record, LintResult):
         return _of_lint(record)

@@ -69,7 +69,7 @@ RULE = declare(
             0.02,
             "conversions below a fiftieth of the time are not worth a change of layout",
         ),
-        Limit("min_cpu_share", 0.5, "on a CPU other operators gain nothing, or lose"),
+        Limit("min_cpu_share", 0.3, "on a CPU other operators gain nothing, or lose"),
         Limit("min_channels", 16, "with fewer channels the layout was slower here"),
     ),
 )
