@@ -40,7 +40,7 @@ from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.host.patterns.loop_runs import Walked, carries_over, element_of
 from pyrometer.rules.host.patterns.spending import is_certain, spread
 from pyrometer.rules.joining import module_of
-from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.places import place_of
 from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.text import one_line
 
@@ -82,7 +82,7 @@ def explain(case: Case) -> Findings:
         place, certain = place_of(case, line.where), spread(profile, share)
         over = one_line(ast.unparse(loop.iter if isinstance(loop, ast.For) else loop.generators[0].iter))
         yield RULE.finding(
-            message=f"the model is asked for one sample at a time{spoken(place)}, {format_seconds(call_s)} each: {format_percent(share)} of the step; rounds of "
+            message=f"the model is asked for one sample at a time, {format_seconds(call_s)} each: {format_percent(share)} of the step; rounds of "
             f"the loop over `{over}` (line {loop.lineno}) do not need each other's answers",
             where=place,
             evidence={"share": share, "call_s": call_s},
