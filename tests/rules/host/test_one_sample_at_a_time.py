@@ -60,6 +60,7 @@ def test_a_comprehension_is_a_loop(sampled: Sampled, only: Callable[..., Finding
         ("board.unsqueeze(0)", "board"),
         ("board.unsqueeze(0)", "board.unsqueeze(1)"),
         ("model(board.unsqueeze(0))", "torch.relu(board.unsqueeze(0))"),
+        ("model(board.unsqueeze(0))", "model.kept.append(board.unsqueeze(0))"),
         ("for board in boards.values():", "while board := boards.next():"),
         ("board.play(move)", "board.play(move).backward()"),
         (

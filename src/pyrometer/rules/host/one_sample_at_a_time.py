@@ -33,6 +33,7 @@ No fix is applied: sums in another order may round differently, and batch norm i
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
@@ -60,6 +61,10 @@ RULE = declare(
 LEFT_AT_BEST = 0.1
 LEFT_AT_WORST = 0.7
 """Of the calls' time: small networks took a third to a tenth of it in batches."""
+
+LIBRARIES = ("torch.", "torchvision.", "numpy.")
+NO_MODELS = frozenset({*dir(builtins), "append", "extend", "insert", "add", "put"})
+"""What samples are given to, too."""
 
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Rounds = ast.For | COMPREHENSIONS
@@ -131,8 +136,11 @@ def _loop_of(module: Module, line: HostLine) -> Rounds | None:
 
 def _asks_for_one(module: Module, call: ast.Call) -> bool:
     """Whether something of the program's own is called with what has just got the dimension of a batch."""
-    own = not (module.name_of(call.func) or "").startswith("torch.")
-    return own and any(
+    if (module.name_of(call.func) or "").startswith(LIBRARIES) or _last_name(call.func) in NO_MODELS:
+        return False
+    if isinstance(call.func, ast.Attribute) and module.value_of(call.func.value).is_tensor:
+        return False
+    return any(
         (
             isinstance(given, ast.Call)
             and _last_name(given.func) == "unsqueeze"
