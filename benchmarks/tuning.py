@@ -32,7 +32,7 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.errors import PyrometerError
-from pyrometer.quantity import format_ratio, format_seconds
+from pyrometer.quantity import format_seconds
 from pyrometer.record import Record, from_json, to_json
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
@@ -340,9 +340,10 @@ def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive
         every[name] = found
     print(f"{'model':<14}{'faster':<24}{'over compile':<14}{'search':<14}recipe")
     for name, found in every.items():
-        faster = (
-            "nothing proved" if found.claimed is None else format_ratio(*found.claimed).replace(" faster", "")
-        )
+        faster = "nothing proved"
+        if found.claimed is not None:
+            ratio, low, high = found.claimed
+            faster = f"{1 / ratio:.2f}× ({1 / high:.2f}–{1 / low:.2f})"
         took = format_seconds(found.took_s)
         print(f"{name:<14}{faster:<24}{found.compiled / found.ratio:<14.2f}{took:<14}{found.recipe}")
         if found.exhausted is not None:
