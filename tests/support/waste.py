@@ -12,6 +12,7 @@ from pyrometer.dataflow.report import (
     PartlyUsed,
     ProductOrder,
     Repeated,
+    Subnormal,
     Unread,
 )
 from pyrometer.place import Place
@@ -46,6 +47,17 @@ def fact(code: str, share: float) -> dict[str, Any]:
                     second=Place(file="model.py", line=13),
                     shape=[8, 2048, 2048],
                     left=0.03,
+                    seconds_per_step=0.1,
+                )
+            ]
+        },
+        "PYR537": {
+            "subnormal": [
+                Subnormal(
+                    **spent,
+                    operators=["aten::mul_"],
+                    subnormal_share=0.5,
+                    calls_per_step=4,
                     seconds_per_step=0.1,
                 )
             ]

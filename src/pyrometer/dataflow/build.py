@@ -12,6 +12,7 @@ from pyrometer.dataflow.analyses.mostly_zero import mostly_zero
 from pyrometer.dataflow.analyses.partly_used import partly_used
 from pyrometer.dataflow.analyses.product_order import product_orders
 from pyrometer.dataflow.analyses.repeated import repeated
+from pyrometer.dataflow.analyses.subnormal import subnormal
 from pyrometer.dataflow.analyses.unread import unread
 from pyrometer.dataflow.graph import FlowGraph
 from pyrometer.dataflow.report import DataflowReport
@@ -45,5 +46,6 @@ def build_report(graph: FlowGraph) -> DataflowReport:
         repeated=asked(repeated),
         late_linear=asked(late_linear),
         product_orders=asked(product_orders),
+        subnormal=asked(subnormal),
         notes=notes,
     )

@@ -36,6 +36,7 @@ class Value:
         columns: of how many these are.
         distinct: different values in it, where it is an index into a table.
         digest: of a sample of its bytes; `None` where none was taken.
+        subnormal_share: share of that sample that is next to zero, without being it.
         is_escaped: read by something that is no operator, or returned by the step.
         is_alive: still held after the last step, and not by a gradient that no optimizer takes.
     """
@@ -54,6 +55,7 @@ class Value:
     columns: int = 0
     distinct: int | None = None
     digest: int | None = None
+    subnormal_share: Ratio = 0.0
     is_escaped: bool = False
     is_alive: bool = False
     layout: tuple[Any, ...] = ()

@@ -121,6 +121,17 @@ class ProductOrder(Record, frozen=True, kw_only=True):
     share: Annotated[Ratio, doc("of the operators' time of a step")]
 
 
+class Subnormal(Record, frozen=True, kw_only=True):
+    """Work on numbers below the smallest normal one."""
+
+    where: Annotated[Place, doc("of the dearest operator")]
+    operators: list[str]
+    subnormal_share: Annotated[Ratio, doc("of what an operator read or wrote, at most")]
+    calls_per_step: float
+    seconds_per_step: Seconds
+    share: Annotated[Ratio, doc("of the operators' time of a step")]
+
+
 class DataflowReport(Record, frozen=True, kw_only=True):
     """Work that nobody needs, by what reads what in a few recorded steps."""
 
@@ -135,4 +146,5 @@ class DataflowReport(Record, frozen=True, kw_only=True):
     repeated: list[Repeated] = []
     late_linear: list[LateLinear] = []
     product_orders: list[ProductOrder] = []
+    subnormal: list[Subnormal] = []
     notes: Annotated[list[str], doc("what could not be followed")] = []

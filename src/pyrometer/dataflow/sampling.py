@@ -14,6 +14,9 @@ SAMPLE = 4_096
 DIGESTED = 256
 """Elements that a digest is made of, where a tensor has more."""
 
+SLOW_NEXT_TO_ZERO = frozenset({torch.float32, torch.float64})
+"""What processors compute with as it is; smaller types are widened before."""
+
 ROWS = 64
 """Rows that are looked at as a whole."""
 
@@ -83,6 +86,18 @@ def digest(tensor: torch.Tensor) -> int:
     looked = _sample(tensor, DIGESTED).cpu().clone(memory_format=torch.contiguous_format)
     held = looked.view(torch.uint8).numpy().tobytes()
     return int.from_bytes(hashlib.blake2b(held, digest_size=7).digest())
+
+
+def subnormal_share(tensor: torch.Tensor) -> Ratio:
+    """The share of numbers that a processor computes with slowly, since they are next to zero without being it.
+
+    >>> subnormal_share(torch.tensor([1e-40, 0.0, 1.0, -1e-39]))
+    0.5
+    """
+    if tensor.dtype not in SLOW_NEXT_TO_ZERO or tensor.device.type != "cpu":
+        return 0.0
+    sizes = _sample(tensor, DIGESTED).abs()
+    return float(((sizes > 0) & (sizes < torch.finfo(sizes.dtype).tiny)).float().mean())
 
 
 def _sample(tensor: torch.Tensor, most: int) -> torch.Tensor:

@@ -12,6 +12,7 @@ from pyrometer.dataflow.report import (
     PartlyUsed,
     ProductOrder,
     Repeated,
+    Subnormal,
     TableLookup,
     Unread,
 )
@@ -66,6 +67,7 @@ def _rows(report: DataflowReport) -> Iterator[Row]:
     yield from map(_repeated, report.repeated)
     yield from map(_late_linear, report.late_linear)
     yield from map(_product_order, report.product_orders)
+    yield from map(_subnormal, report.subnormal)
 
 
 def _unread(fact: Unread) -> Row:
@@ -124,6 +126,11 @@ def _product_order(fact: ProductOrder) -> Row:
     again = f"multiplied again at {place_text(fact.second.file, fact.second.line)}"
     left = f"the other order takes {format_percent(fact.left)}"
     return fact.share, fact.where, f"a product of {_sizes(fact.shape)}, {again}", left
+
+
+def _subnormal(fact: Subnormal) -> Row:
+    numbers = f"up to {format_percent(fact.subnormal_share)} of the numbers are next to zero"
+    return fact.share, fact.where, _listed(fact.operators), numbers
 
 
 def _facts(report: DataflowReport) -> list[Fact]:
