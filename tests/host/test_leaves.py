@@ -48,6 +48,8 @@ def leaf_of(code: str, types: dict[str, str] | None = None, **more) -> Leaf:
         ("print('x')", "print"),
         ("open('x').read()", "file"),
         ("torch.zeros(3)", "allocation"),
+        ("self.trace.addr_(a, b)", "operator"),
+        ("self.trace.forget_(a)", "python"),
         ("torch.relu(x)", "operator"),
         ("torch.relu(x).item()", "synchronisation"),
         ("torch.cuda.synchronize()", "synchronisation"),

@@ -148,7 +148,8 @@ class LeafReader:
             return "python"
         if method in _WAITING:
             return "synchronisation"
-        is_tensors = method in METHODS and method not in _BUILTIN_METHODS
+        in_place = method.endswith("_") and method.removesuffix("_") in METHODS
+        is_tensors = in_place or (method in METHODS and method not in _BUILTIN_METHODS)
         return _of_tensor_method(method) if is_tensors else "python"
 
     def _of_operation(self, node: ast.AST | None, *, is_slow: bool, turns: bool) -> Leaf:
