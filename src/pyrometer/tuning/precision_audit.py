@@ -24,7 +24,7 @@ from pyrometer.record import Record, doc
 from pyrometer.tuning.batching.trial import OutOfMemory, run_for_memory
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.failure import user_code
-from pyrometer.workload.inference import devices_of
+from pyrometer.workload.inference import home_of
 from pyrometer.workload.training import Training
 from pyrometer.workload.variant import AUTOCAST_DTYPES
 
@@ -105,7 +105,7 @@ def in_mixed_precision(work: Training, dtype: str = "bfloat16") -> Training:
         raise InputError(f"dtype: got {dtype!r}; legal are {', '.join(AUTOCAST_DTYPES)}")
     mixed = work.variant(autocast=dtype)
     if dtype == "float16" and work.parts.scaler is None:
-        mixed.parts = work.parts._replace(scaler=torch.amp.GradScaler(_device(work).type))
+        mixed.parts = work.parts._replace(scaler=torch.amp.GradScaler(home_of(work.parts.model).type))
     return mixed
 
 
@@ -141,7 +141,7 @@ def audit_mixed_precision(
     speed = None if budget_s is None else compare(plain, mixed, budget_s=budget_s, clock=clock)
     found = AmpAudit(
         dtype=dtype,
-        device=str(_device(work)),
+        device=str(home_of(work.parts.model)),
         float32_losses=reference.losses,
         losses=seen.losses,
         loss_difference=difference,
@@ -155,10 +155,6 @@ def audit_mixed_precision(
         peak_bytes=None if budget_s is None else _peak(mixed),
     )
     return _with_problems(found, overflows_late=seen.overflows_late)
-
-
-def _device(work: Training) -> torch.device:
-    return next(iter(devices_of(work.parts.model)), torch.device("cpu"))
 
 
 def _taken(work: Training, steps: int) -> list[Any]:
@@ -267,7 +263,7 @@ def _difference(reference: list[float], losses: list[float]) -> float | None:
 
 def _peak(work: Training) -> Bytes | None:
     try:
-        return run_for_memory(work, _device(work))
+        return run_for_memory(work, home_of(work.parts.model))
     except OutOfMemory:
         return None
 

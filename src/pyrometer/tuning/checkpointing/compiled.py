@@ -7,20 +7,16 @@ may even raise the peak. So shares are tried, each with everything compiled anew
 from __future__ import annotations
 
 import contextlib
-import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from msgspec.structs import replace
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.errors import InputError
+from pyrometer.memory.private.allocation_events import allocator_events
 from pyrometer.quantity import Bytes, Seconds, format_percent
 from pyrometer.tuning.checkpointing.choosing import Wish, best_of
 from pyrometer.tuning.checkpointing.private import (
@@ -139,25 +135,9 @@ def _profiled_peak(session: TrainingSession) -> Bytes:
     Compiled code is closed to dispatch modes; the profiler sees its allocations all the same.
     """
     present = tensor_bytes(session.parts.tensors())
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        session.prepare()
-        session.step()
-    kind = 0 if session.device.type == "cpu" else 1
-    changes = [
-        (float(event["ts"]), int(event["args"]["Bytes"]))
-        for event in _memory_events(profiler)
-        if event["args"].get("Device Type") == kind
-    ]
-    levels = np.cumsum([nbytes for _, nbytes in sorted(changes, key=lambda change: change[0])])
+    events = allocator_events(lambda: session.step(session.prepare()))
+    levels = np.cumsum([event.nbytes for event in events if event.device == session.device.type])
     return present + int(levels.max(initial=0))
-
-
-def _memory_events(profiler: Any) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    return [event for event in events if event.get("name") == "[memory]"]
 
 
 def _plan(

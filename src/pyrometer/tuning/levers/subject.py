@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes
 from pyrometer.tuning.levers.tuned_model import TunedModel
-from pyrometer.workload.inference import Inference, devices_of
+from pyrometer.workload.inference import Inference, devices_of, home_of
 from pyrometer.workload.inputs import Arguments, argument_source
 from pyrometer.workload.training import Training
 
@@ -106,7 +106,7 @@ class Subject:
         """The arguments of the first calls, as `example`; of one where all are the same."""
         if isinstance(self.work, Training):
             raise InputError("a training workload has batches, and no example inputs")
-        source, fixed = argument_source(self.work.inputs, _home(self.model), self.work.config)
+        source, fixed = argument_source(self.work.inputs, home_of(self.model), self.work.config)
         return [self._changed(source()) for _ in range(1 if fixed else most)]
 
     def _changed(self, arguments: Arguments) -> Arguments:
@@ -143,7 +143,3 @@ class Subject:
         else:
             work.model = wrapped
         return work
-
-
-def _home(model: nn.Module) -> torch.device:
-    return next(iter(devices_of(model)), torch.device("cpu"))

@@ -37,7 +37,7 @@ from pyrometer.tuning.recipe.pasting import python_lines
 from pyrometer.tuning.recipe.signature import Signature, require_same_model, signature_of
 from pyrometer.tuning.trials.gate import Limits, coarsest, judge
 from pyrometer.tuning.trials.results import case_error
-from pyrometer.workload.inference import Inference
+from pyrometer.workload.inference import Inference, home_of
 from pyrometer.workload.inputs import argument_source
 from pyrometer.workload.parts import copied_module
 from pyrometer.workload.state import inference_mode, preserved_rng
@@ -235,8 +235,7 @@ class Recipe(Record, frozen=True, kw_only=True):
 
     def _example(self, model: nn.Module) -> Any:
         """Zeros of the shapes and dtypes that the model was tuned with."""
-        device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-        return tuple(_zeros(text, device) for text in self.signature.inputs)
+        return tuple(_zeros(text, home_of(model)) for text in self.signature.inputs)
 
     def _warn_elsewhere(self) -> None:
         fields = differing_fields(self.environment, read_environment())

@@ -43,19 +43,15 @@ def save_outputs(work: Inference, session: InferenceSession, seed: int, place: P
     cases = list(cases_of(source, fixed, seed))
     with user_code("the model, on its inputs as given,"):
         first, again = (_output(session, cases[0].arguments, seed + offset) for offset in (0, 1))
-    random = numeric_error(again, first, 0.0).max_abs > 0 or _rounded_apart(again, first)
+    apart = numeric_error(again, first, 0.0)
+    random = apart.max_abs > 0 or apart.mismatch is not None
     kept: list[Kept] = []
     for case in cases:
         try:
             kept.append(Kept(case, _output(session, case.arguments, seed), RANDOM if random else None))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model, on inputs that it may refuse
             kept.append(Kept(case, None, f"the model itself raised {described(error)}"))
-    torch.save([(tuple(each.case), each.output, each.failure) for each in kept], place)
-
-
-def _rounded_apart(again: Any, first: Any) -> bool:
-    error = numeric_error(again, first, 0.0)
-    return error.mismatch is not None
+    torch.save(kept, place)
 
 
 def check_outputs(
@@ -63,19 +59,13 @@ def check_outputs(
 ) -> list[CaseError]:
     """Hold what a changed model computes against what was written down."""
     # Our own file, in a folder that only this user may read; the user's inputs may hold objects of any class.
-    rows = torch.load(place, weights_only=False)
-    kept = [Kept(_revived(case), output, failure) for case, output, failure in rows]
+    kept: list[Kept] = torch.load(place, weights_only=False)
     return [
         CaseError(label=each.case.label, skipped="this lever fixes the shapes of the inputs")
         if fixed_shapes and each.case.resized and each.failure is None
         else _case_error(session, each, seed)
         for each in kept
     ]
-
-
-def _revived(case: tuple[str, tuple[Any, ...], bool]) -> Case:
-    label, arguments, resized = case
-    return Case(label, Arguments(*arguments), resized)
 
 
 def _case_error(session: InferenceSession, kept: Kept, seed: int) -> CaseError:
@@ -131,13 +121,9 @@ def learn(work: Training, seed: int) -> Learning:
             if not gradients:
                 gradients.extend(_gradients(session))
 
-        handle = session.parts.optimizer.register_step_pre_hook(keep)
         seed_all(seed)
-        try:
-            with user_code("the step"):
-                losses = [_trained(session) for _ in range(TRAINING_STEPS)]
-        finally:
-            handle.remove()
+        with session.parts.optimizer.register_step_pre_hook(keep), user_code("the step"):
+            losses = [_trained(session) for _ in range(TRAINING_STEPS)]
     return Learning(losses, gradients)
 
 
