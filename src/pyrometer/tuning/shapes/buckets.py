@@ -10,8 +10,8 @@ from pyrometer.bench.memory import MemoryMeter
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.record import to_json
-from pyrometer.tuning.shapes.axes import Dims, Sizes, declare_axes, parameters_of
-from pyrometer.tuning.shapes.checking import CallArguments, PaddingError, Reference
+from pyrometer.tuning.shapes.axes import CallArguments, Dims, Sizes, declare_axes, parameters_of
+from pyrometer.tuning.shapes.checking import PaddingError, Reference
 from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.isolated import CompileSettings
@@ -139,7 +139,7 @@ class ShapeBuckets:
     def _first_of_its_kind(self, call: CallArguments) -> Any:
         """Run a call of which nothing is known yet, or that is to be checked."""
         serving = self._serving
-        sizes = self.axes.sizes(*call)
+        sizes = self.axes.sizes(call)
         number = serving.tally.see(sizes)
         plan = self._plan or self._learned(number)
         if serving.graphs.plain and plan is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -15,11 +15,9 @@ from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for
 from pyrometer.errors import InputError
 from pyrometer.quantity import format_percent
 from pyrometer.tuning.dropless import Dropless
-from pyrometer.tuning.shapes.axes import like_the_tensor
+from pyrometer.tuning.shapes.axes import CallArguments, like_the_tensor
 from pyrometer.tuning.shapes.blame import Culprit, Watch, find_culprit, watching
 from pyrometer.workload.state import kept_module, preserved_rng
-
-CallArguments: TypeAlias = "tuple[tuple[Any, ...], Mapping[str, Any]]"
 
 
 class PaddingError(InputError):

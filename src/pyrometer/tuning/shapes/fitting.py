@@ -11,8 +11,8 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.tuning.dropless import Dropless
-from pyrometer.tuning.shapes.axes import Axes, Sizes, fit, like_the_tensor
-from pyrometer.tuning.shapes.checking import CallArguments, PaddingError, Reference, size_told
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes, fit, like_the_tensor
+from pyrometer.tuning.shapes.checking import PaddingError, Reference, size_told
 from pyrometer.tuning.shapes.cropping import (
     Cut,
     Shapes,
@@ -47,7 +47,7 @@ class Fitting:
 
     def padded(self, call: CallArguments, sizes: Sizes, edges: Sizes) -> CallArguments:
         """The call with its inputs padded from their sizes to the edges, and its mask."""
-        padded = self.axes.with_sizes(*call, edges)
+        padded = self.axes.with_sizes(call, edges)
         return padded if self.masking is None else self.masking.apply(call, padded, sizes, edges)
 
     def cropped(self, output: Any, sizes: Sizes) -> Any:
@@ -63,16 +63,16 @@ class Fitting:
 
     def resized(self, call: CallArguments, sizes: Sizes) -> CallArguments:
         """The call at other sizes with real values only: inputs are repeated until they are long enough, then cut."""
-        found = self.axes.sizes(*call)
+        found = self.axes.sizes(call)
         given, wanted = (as_mapping(self.axes.names, own) for own in (found, sizes))
         varying = dict(self.axes.inputs)
         if self.masking is not None and self.masking.mask.name not in varying:
-            own = self.axes.get(self.masking.mask.name, *call)
+            own = self.axes.get(self.masking.mask.name, call)
             if own is not None and self.masking.mask.kind != "lengths":
                 varying[self.masking.mask.name] = self.masking.dims(own, found)
         values = {}
         for name, dims in varying.items():
-            value = self.axes.get(name, *call)
+            value = self.axes.get(name, call)
             if value is None:
                 continue
             repeats = [1] * value.dim()
@@ -81,7 +81,7 @@ class Fitting:
             with like_the_tensor(value):
                 longer = value.repeat(repeats)
             values[name] = fit(longer, {dim: wanted[axis] for dim, axis in dims.items()}, 0.0)
-        return self.axes.replaced(*call, values)
+        return self.axes.replaced(call, values)
 
     def check(
         self, call: CallArguments, padded: CallArguments, sizes: Sizes, edges: Sizes, *, output: Any

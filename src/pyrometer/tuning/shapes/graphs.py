@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyrometer.bench.memory import MemoryMeter, meter_for
-from pyrometer.tuning.shapes.checking import CallArguments, copied
+from pyrometer.tuning.shapes.axes import CallArguments
+from pyrometer.tuning.shapes.checking import copied
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
 from pyrometer.tuning.shapes.passes import device_of, timed
 from pyrometer.tuning.shapes.store import Bucket

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.shapes.axes import Axes, Sizes, fit
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes, fit
 
 Kind: TypeAlias = Literal["keep", "ignore", "lengths"]
 
@@ -101,23 +101,17 @@ class Masking:
         """The size that is masked."""
         return self.axes.inputs[self.source][self.dim]
 
-    def apply(
-        self,
-        given: tuple[tuple[Any, ...], Mapping[str, Any]],
-        padded: tuple[tuple[Any, ...], dict[str, Any]],
-        sizes: Sizes,
-        edges: Sizes,
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def apply(self, given: CallArguments, padded: CallArguments, sizes: Sizes, edges: Sizes) -> CallArguments:
         """The padded call with its mask."""
-        own = self.axes.get(self.mask.name, *given)
+        own = self.axes.get(self.mask.name, given)
         if own is None:
-            tensor = self._made(self.axes.get(self.source, *padded), sizes, edges)
+            tensor = self._made(self.axes.get(self.source, padded), sizes, edges)
             if self.axes.positions.get(self.mask.name, len(padded[0])) < len(padded[0]):
-                return self.axes.replaced(*padded, {self.mask.name: tensor})  # None was given by position
+                return self.axes.replaced(padded, {self.mask.name: tensor})  # None was given by position
             return padded[0], {**padded[1], self.mask.name: tensor}
         if not isinstance(own, torch.Tensor):
             return padded
-        return self.axes.replaced(*padded, {self.mask.name: self._fitted(own, sizes, edges)})
+        return self.axes.replaced(padded, {self.mask.name: self._fitted(own, sizes, edges)})
 
     def _fitted(self, own: torch.Tensor, sizes: Sizes, edges: Sizes) -> torch.Tensor:
         """The caller's mask, padded with what it ignores; rows that are padding themselves see everything."""

@@ -23,10 +23,10 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_seconds
-from pyrometer.tuning.shapes.axes import Axes, Dims, Sizes, declare_axes
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Dims, Sizes, declare_axes
 from pyrometer.tuning.shapes.bucketed import Bucketed
 from pyrometer.tuning.shapes.buckets import DETECT, ShapeBuckets
-from pyrometer.tuning.shapes.checking import CallArguments, PaddingError
+from pyrometer.tuning.shapes.checking import PaddingError
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
 from pyrometer.tuning.shapes.learning import given_plan, learn_plan, plan_of
 from pyrometer.tuning.shapes.masks import NAMES, Mask
@@ -214,7 +214,7 @@ class _Study:
             num_samples=len(shapes),
             compiled_how=conditions(self.request.settings),
             measured_sizes=[
-                {name: [*self.request.axes.get(name, *call).shape] for name in self.request.axes.inputs}
+                {name: [*self.request.axes.get(name, call).shape] for name in self.request.axes.inputs}
                 for call in self.calls
             ],
             plan=self.plan if "buckets" in self.ready else None,
@@ -288,7 +288,7 @@ class _Study:
         with inference_mode(True):
             taken = fastest(run, self.calls)
         for call, took_s in zip(self.calls, taken, strict=True):
-            size = self.request.axes.sizes(*call)[0]
+            size = self.request.axes.sizes(call)[0]
             times[size] = min(times.get(size, took_s), took_s)
         return times
 
@@ -362,5 +362,5 @@ def _calls(
         values = inputs_like(named, one, generator)
         for name in set(NAMES["lengths"]) & set(one):
             values[name] = torch.full_like(values[name], max(next(iter(sizes_in(axes, [one])))))
-        calls.append(axes.replaced(*example, {name: values[name] for name in one}))
+        calls.append(axes.replaced(example, {name: values[name] for name in one}))
     return calls

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyrometer.quantity import Seconds, format_seconds, significant
-from pyrometer.tuning.shapes.checking import CallArguments
+from pyrometer.tuning.shapes.axes import CallArguments
 from pyrometer.tuning.shapes.passes import timed
 from pyrometer.tuning.shapes.planning import StepCost, measured_cost
 from pyrometer.tuning.shapes.record import WayCost

@@ -46,10 +46,13 @@ class Tally:
     def see(self, sizes: Sizes) -> int:
         """Count a call with these sizes; which call it is."""
         with self._lock:
-            if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
-                self._seen[sizes] += 1
-            self._count["calls"] += 1
-            return self._count["calls"]
+            return self._see(sizes)
+
+    def _see(self, sizes: Sizes) -> int:
+        if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
+            self._seen[sizes] += 1
+        self._count["calls"] += 1
+        return self._count["calls"]
 
     def seen(self) -> Counter[Sizes]:
         """How often each combination of sizes was called so far."""
@@ -76,9 +79,7 @@ class Tally:
     def hit(self, bucket: Bucket, sizes: Sizes, lost: float, copying_s: Seconds) -> None:
         """Note all of a call that found its bucket by a route: that it came, and what `serve` notes."""
         with self._lock:
-            if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
-                self._seen[sizes] += 1
-            self._count["calls"] += 1
+            self._see(sizes)
             self._count["hits"] += 1
             bucket.calls += 1
             self._serve(bucket, sizes, lost, copying_s)
