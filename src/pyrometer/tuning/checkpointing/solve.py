@@ -167,7 +167,6 @@ class _Rows:
 
     def __init__(self, model: StepModel) -> None:
         self._model = model
-        self._letting_go: dict[int, frozenset[int]] = {}
         self._alive: dict[tuple[frozenset[frozenset[int]], frozenset[int]], int] = {}
         self._entries: list[tuple[dict[int, float], float]] = []
         """Coefficients (by unknown; bytes for rows of times) and the least value of their sum."""

@@ -8,10 +8,9 @@ from pathlib import Path
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes
-from pyrometer.tuning.figures import figures_of
 from pyrometer.tuning.levers.choice import Configuration
 from pyrometer.tuning.levers.registry import find_lever
-from pyrometer.tuning.outcome import LeverOutcome
+from pyrometer.tuning.outcome import LeverOutcome, figures_of
 from pyrometer.tuning.recipe.recipe import Artefact, Dropped, Proof, Recipe, RecipeLever
 from pyrometer.tuning.recipe.signature import Signature
 from pyrometer.tuning.trials.gate import Numerics

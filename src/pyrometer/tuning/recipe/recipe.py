@@ -26,13 +26,12 @@ from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes, Ratio, Seconds, counted, format_ratio
 from pyrometer.record import Record, doc, from_dict, to_dict
-from pyrometer.tuning.figures import Figures
 from pyrometer.tuning.levers.applying import apply_levers, subject_of
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import Stage
 from pyrometer.tuning.levers.subject import Subject
-from pyrometer.tuning.outcome import LeverResult
+from pyrometer.tuning.outcome import Figures, LeverResult
 from pyrometer.tuning.recipe.pasting import python_lines
 from pyrometer.tuning.recipe.signature import Signature, require_same_model, signature_of
 from pyrometer.tuning.trials.gate import Limits, coarsest, judge

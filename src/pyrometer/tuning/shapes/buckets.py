@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from pyrometer.bench.memory import MemoryMeter
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
@@ -270,3 +272,20 @@ class ShapeBuckets:
         assert edges is not None
         self._serving.tally.add("cropped")
         return self._serving.fitting.padded(call, sizes, fitting), fitting, edges
+
+
+class Bucketed(nn.Module):
+    """Buckets whose first call compiles all that the plan expects."""
+
+    def __init__(self, buckets: ShapeBuckets) -> None:
+        super().__init__()
+        self.model = buckets.model
+        self.buckets = buckets
+        self._is_ready = False
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the bucket of the sizes."""
+        if not self._is_ready:
+            self.buckets.precompile(*args, **kwargs)
+            self._is_ready = True
+        return self.buckets(*args, **kwargs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,7 +119,8 @@ def learn(work: Training, seed: int) -> Learning:
 
         def keep(*_: Any) -> None:
             if not gradients:
-                gradients.extend(_gradients(session))
+                scale = session.parts.scaler.get_scale() if session.parts.scaler else 1.0
+                gradients.extend(kept_gradients(session.parts.trained(), scale))
 
         seed_all(seed)
         with session.parts.optimizer.register_step_pre_hook(keep), user_code("the step"):
@@ -139,12 +140,15 @@ def _trained(session: TrainingSession) -> float:
     return sum(losses) / len(losses)
 
 
-def _gradients(session: TrainingSession) -> Iterator[torch.Tensor | None]:
-    scale = session.parts.scaler.get_scale() if session.parts.scaler else 1.0
-    for tensor in session.parts.trained():
-        gradient = tensor.grad
-        dense = gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
-        yield None if dense is None else dense.detach().to("cpu", torch.float32, copy=True) / scale
+def kept_gradients(tensors: Iterable[torch.Tensor], scale: float = 1.0) -> Iterator[torch.Tensor | None]:
+    """Copies of gradients, of sharded ones this rank's part; `None` where there is none."""
+    for tensor in tensors:
+        gradient: Any = tensor.grad
+        if gradient is not None:
+            gradient = gradient.to_local() if hasattr(gradient, "to_local") else gradient
+            gradient = gradient.to_dense() if gradient.is_sparse else gradient
+            gradient = gradient.detach().to("cpu", torch.float32, copy=True) / scale
+        yield gradient
 
 
 def save_learning(work: Training, seed: int, place: Path) -> None:

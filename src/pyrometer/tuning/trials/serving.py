@@ -29,11 +29,11 @@ from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol, results
 from pyrometer.tuning.trials.cases import refreshed_source
 from pyrometer.tuning.trials.composition import Composition, composition_of
-from pyrometer.tuning.trials.sending import received
+from pyrometer.tuning.trials.sending import workload_from
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference, InferenceSession
 from pyrometer.workload.inputs import argument_source
-from pyrometer.workload.loading import load_named, load_workload
+from pyrometer.workload.loading import load_named
 from pyrometer.workload.program.describe import multiplies_bfloat16
 from pyrometer.workload.state import inference_mode
 from pyrometer.workload.target import parse_target
@@ -76,11 +76,7 @@ class OpenConfiguration:
 
     def _open(self, request: protocol.Open) -> protocol.Opened:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = request.cache
-        work = (
-            load_workload(request.source.spec.target())
-            if request.source.spec
-            else received(request.source.pickled)
-        )
+        work = workload_from(request.source)
         if request.fresh_seed is not None and isinstance(work, Inference):
             source, fixed = argument_source(work.inputs, torch.device("cpu"), work.config)
             if fixed:
@@ -125,17 +121,17 @@ class OpenConfiguration:
             results.save_learning(self._work, request.seed, place)
         else:
             assert isinstance(self._work, Inference)
-            assert isinstance(self._session, InferenceSession)
-            results.save_outputs(self._work, self._session, request.seed, place)
+            results.save_outputs(self._work, self._inference, request.seed, place)
         return protocol.Done()
 
     def _check(self, request: protocol.Check) -> protocol.Checked:
         place = Path(request.place)
         if isinstance(self._work, Training):
             return protocol.Checked(cases=results.check_learning(self._work, _SEED, place))
-        assert isinstance(self._session, InferenceSession)
         fixed = self._subject.fixed_shapes
-        return protocol.Checked(cases=results.check_outputs(self._session, _SEED, place, fixed_shapes=fixed))
+        return protocol.Checked(
+            cases=results.check_outputs(self._inference, _SEED, place, fixed_shapes=fixed)
+        )
 
     def _score(self, request: protocol.Score) -> protocol.Scored:
         metric: Any = load_named(parse_target(request.metric, cwd=Path(request.cwd)))
@@ -143,13 +139,13 @@ class OpenConfiguration:
             raise InputError(
                 f"metric: {request.metric} is a {type(metric).__name__}; it must be a function of the model"
             )
-        model = self._subject.model if isinstance(self._work, Training) else self._session_model
+        model = self._subject.model if isinstance(self._work, Training) else self._inference.model
         return protocol.Scored(value=_score(metric, model), blind=_score(metric, _Blind(model)))
 
     @property
-    def _session_model(self) -> nn.Module:
+    def _inference(self) -> InferenceSession:
         assert isinstance(self._session, InferenceSession)
-        return self._session.model
+        return self._session
 
     def _run(self, request: Run) -> Ran:
         seed_all(request.seed)
@@ -178,14 +174,10 @@ class OpenConfiguration:
 
     def _made_of(self) -> Composition:
         """Only on a CPU something is known of; and of code that is compiled, operators cannot be counted."""
-        is_seen = self._subject.device.type == "cpu" and not any(
-            map(is_compiled, self._subject.model.modules())
-        )
-        return (
-            composition_of(self._session)
-            if is_seen and isinstance(self._session, InferenceSession)
-            else Composition()
-        )
+        is_compiled_inside = any(map(is_compiled, self._subject.model.modules()))
+        if self._subject.is_training or self._subject.device.type != "cpu" or is_compiled_inside:
+            return Composition()
+        return composition_of(self._inference)
 
 
 def _device_kind(device: torch.device) -> str:

@@ -9,8 +9,7 @@ import torch
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
 from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
-from pyrometer.tuning.shapes.bucketed import Bucketed
-from pyrometer.tuning.shapes.buckets import ShapeBuckets
+from pyrometer.tuning.shapes.buckets import Bucketed, ShapeBuckets
 from pyrometer.tuning.shapes.sample import varying_dims
 
 NUM_DRAWN = 64
