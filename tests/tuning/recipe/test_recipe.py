@@ -24,7 +24,7 @@ from pyrometer.tuning.recipe.recipe import Proof, RecipeWarning, artefact_of, lo
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
-from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import parse_target
 
 X = torch.randn(2, 3, 12, 12)
@@ -256,9 +256,9 @@ def test_a_recipe_of_a_search_is_applied_without_exporting_again(tmp_path):
     spec = parse_target(f"{tmp_path / 'program.py'}:work").spec
     laboratory = Laboratory(protocol.Source(spec=spec), tmp_path, Limits())
     choice = LeverChoice(lever="onnxruntime")
-    with opened(laboratory, ()) as side:
+    with laboratory.open(()) as side:
         signature = laboratory.survey(side, []).signature
-    with opened(laboratory, (choice,)):
+    with laboratory.open((choice,)):
         files = kept_files((choice,), laboratory.files_of((choice,)), tmp_path)
     artefacts = {"onnxruntime": [artefact_of(path, tmp_path) for path in files["onnxruntime"]]}
     recipe = replace(recipe_of(convolutions(), "onnxruntime", artefacts=artefacts), signature=signature)

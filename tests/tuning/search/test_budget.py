@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +18,7 @@ from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Numerics
+from pyrometer.tuning.trials.laboratory import OpenConfiguration
 
 LEVERS = {
     "drop_dropout": 0.9,
@@ -76,14 +78,8 @@ class TimedLaboratory:
             self.clock.take(timeout_s)
             raise UserProgramError("took longer and was ended")
         self.clock.take(took_s)
-        opened = SimpleNamespace(not_applied=None, artefact_bytes=0, fixed_shapes=False)
-        return SimpleNamespace(
-            configuration=configuration,
-            opened=opened,
-            price_s=applying_s,
-            elapsed_s=took_s,
-            close=lambda: None,
-        )
+        opened = protocol.Opened(name="m", unit="", device="cpu", clock="wall", first_call_s=applying_s)
+        return OpenConfiguration(configuration, None, opened, took_s, contextlib.ExitStack())
 
     def measure(self, side, budget_s):
         self.clock.take(budget_s)

@@ -294,10 +294,7 @@ class TrainingLoop:
         try:
             return function(value)
         except Exception as error:
-            callbacks, self._callbacks = (
-                self._callbacks,
-                [],
-            )  # saving tells nobody: one of them has just failed
+            callbacks, self._callbacks = self._callbacks, []  # saving tells nobody: one has just failed
             try:
                 self._save()
             finally:

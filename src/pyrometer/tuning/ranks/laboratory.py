@@ -21,7 +21,7 @@ from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.held import HeldRanks, require_launcher
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits, Numerics
-from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
 from pyrometer.tuning.trials.protocol import Source
 from pyrometer.workload.target import Target
 
@@ -109,7 +109,7 @@ class RankLaboratory(Laboratory):
     def keep_reference(self, baseline: OpenConfiguration) -> None:
         """Write down what the script computes as it is, and see whether another launch computes the same."""
         super().keep_reference(baseline)
-        with opened(self, ()) as again:
+        with self.open(()) as again:
             losses = super().check(again).cases[0]
         self._random = losses.mismatch is not None or (losses.max_rel or 0.0) > REPEATABLE
 

@@ -30,7 +30,6 @@ from pyrometer.tuning.search.weighing import (
     blank_outcome,
 )
 from pyrometer.tuning.trials.gate import Numerics
-from pyrometer.tuning.trials.laboratory import opened
 
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
@@ -132,7 +131,7 @@ class Search:
     def _validated(self) -> Numerics:
         """The numerics of the best configuration in a fresh process: the one that is open has trained on while it was timed."""
         laboratory = self.weighing.laboratory
-        with opened(laboratory, self.best) as side:
+        with laboratory.open(self.best) as side:
             return laboratory.check(side)
 
     def _line_up(self, choices: dict[str, list[LeverChoice]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -34,8 +34,8 @@ SLOWER_AT_MOST = 20
 
 
 @dataclass
-class OpenConfiguration:
-    """A configuration that a worker holds open.
+class OpenConfiguration(contextlib.AbstractContextManager["OpenConfiguration"]):
+    """A configuration that a worker holds open, until it is closed or left as a context.
 
     Attributes:
         elapsed_s: what opening it took, with the start of its process.
@@ -55,6 +55,9 @@ class OpenConfiguration:
     def close(self) -> None:
         """End the worker."""
         self.stack.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass
@@ -212,15 +215,3 @@ class Laboratory:
 def _names(best: Configuration, candidate: Configuration) -> tuple[str, str]:
     ours, theirs = label_of(best), label_of(candidate)
     return (ours, theirs) if ours != theirs else (f"A: {ours}", f"B: {theirs}")
-
-
-@contextlib.contextmanager
-def opened(
-    laboratory: Laboratory, configuration: Configuration, *, fresh_seed: int | None = None
-) -> Iterator[OpenConfiguration]:
-    """An open configuration that is closed at the end."""
-    side = laboratory.open(configuration, fresh_seed=fresh_seed)
-    try:
-        yield side
-    finally:
-        side.close()
