@@ -137,9 +137,7 @@ def searched(monkeypatch):
 
         monkeypatch.setattr(tune, "_advised", advised)
         monkeypatch.setattr(place, "send", lambda *_: None)
-        monkeypatch.setattr(
-            tune, "make_recipe", lambda *_, **__: SimpleNamespace(kind="inference", num_ranks=None)
-        )
+        monkeypatch.setattr(tune, "Recipe", lambda **_: SimpleNamespace(kind="inference", num_ranks=None))
         work = SimpleNamespace(name="work")
         budget = Budget(budget_s, clock)
         found, _ = tune.search_recipe(

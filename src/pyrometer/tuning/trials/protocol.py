@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.worker import Run
@@ -117,7 +117,7 @@ class Surveyed(Record, frozen=True, kw_only=True):
 
     refused: Annotated[dict[str, str], doc("why not, by lever")]
     choices: Annotated[dict[str, list[dict[str, Any]]], doc("parameters to be tried, by lever")]
-    kind: str
+    kind: Literal["inference", "training"]
     signature: Signature
     parameter_bytes: Bytes
     device: Annotated[str, doc("kind of machine: cpu, cpu with bfloat16, cuda")] = ""

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -23,7 +23,6 @@ from pyrometer.bench.worker import Ran, Run, answer_requests
 from pyrometer.errors import InputError
 from pyrometer.record import Record
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of, tryable
-from pyrometer.tuning.levers.stages import Kind
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol, results
@@ -159,7 +158,7 @@ class OpenConfiguration:
         return protocol.Timed(measurement=measure(self._work, budget_s=request.budget_s, phases=False))
 
     def _survey(self, request: protocol.Survey) -> protocol.Surveyed:
-        kind: Kind = "training" if self._subject.is_training else "inference"
+        kind: Literal["inference", "training"] = "training" if self._subject.is_training else "inference"
         refused, choices = tryable(self._subject, request.levers, kind)
         inputs = () if self._subject.is_training else self._subject.example().tensors()
         return protocol.Surveyed(
