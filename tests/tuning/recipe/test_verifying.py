@@ -45,7 +45,7 @@ class FakeLaboratory:
         return SimpleNamespace(complete=True, median_s=0.005 if side.configuration else 0.01)
 
     def survey(self, side, levers):
-        return protocol.Surveyed(refused={}, choices={}, kind="inference", signature=MODEL, parameter_bytes=1)
+        return protocol.Surveyed(refused={}, choices={}, kind="inference", signature=MODEL)
 
     def check(self, side):
         return Numerics(refused=self.refused)

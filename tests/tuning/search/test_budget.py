@@ -78,7 +78,7 @@ class TimedLaboratory:
             self.clock.take(timeout_s)
             raise UserProgramError("took longer and was ended")
         self.clock.take(took_s)
-        opened = protocol.Opened(name="m", unit="", device="cpu", clock="wall", first_call_s=applying_s)
+        opened = protocol.Opened(name="m", device="cpu", clock="wall", first_call_s=applying_s)
         return OpenConfiguration(configuration, None, opened, took_s, contextlib.ExitStack())
 
     def measure(self, side, budget_s):
@@ -93,9 +93,7 @@ class TimedLaboratory:
         choices = {name: [{"num": 1} if name == "threads" else {}] for name in self.names or LEVERS}
         if "compile" in choices:
             choices["compile"] = [{"mode": "default"}, {"mode": "default", "freezing": True}]
-        return protocol.Surveyed(
-            refused={}, choices=choices, kind="inference", signature=signature, parameter_bytes=1
-        )
+        return protocol.Surveyed(refused={}, choices=choices, kind="inference", signature=signature)
 
     def keep_reference(self, side):
         self.clock.take(1.0)

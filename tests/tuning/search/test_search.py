@@ -60,7 +60,7 @@ class KnownLaboratory:
         missing = next((name for name in names if name in self.not_applied), None)
         stack = contextlib.ExitStack()
         stack.callback(close)
-        opened = Opened(name="m", unit="", device="cpu", clock="wall", first_call_s=1.0, not_applied=missing)
+        opened = Opened(name="m", device="cpu", clock="wall", first_call_s=1.0, not_applied=missing)
         return OpenConfiguration(configuration, None, opened, 1.0, stack)
 
     def check(self, side, **_):

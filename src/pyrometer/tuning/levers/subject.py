@@ -14,7 +14,6 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
-from pyrometer.quantity import Bytes
 from pyrometer.tuning.levers.tuned_model import TunedModel
 from pyrometer.workload.inference import Inference, devices_of, home_of
 from pyrometer.workload.inputs import Arguments, argument_source
@@ -88,11 +87,6 @@ class Subject:
             return devices[0]
         tensors = [] if self.is_training else self.example().tensors()
         return tensors[0].device if tensors else torch.device("cpu")
-
-    @property
-    def parameter_bytes(self) -> Bytes:
-        """Of all parameters."""
-        return sum(parameter.nbytes for parameter in self.model.parameters())
 
     def example(self) -> Arguments:
         """The arguments of one call, as the model gets them now: with all changes to the inputs.

@@ -44,17 +44,13 @@ def require_launcher() -> None:
     Raises:
         InputError: this torch was built without `torch.distributed`.
     """
-    if importlib.util.find_spec(LAUNCHER) is None or not _has_distributed():
+    import torch
+
+    if importlib.util.find_spec(LAUNCHER) is None or not torch.distributed.is_available():
         raise InputError(
             f"--nproc: {LAUNCHER} (torchrun) is missing in this torch, which was built without torch.distributed; "
             "install a build of torch that has it, or leave out --nproc"
         )
-
-
-def _has_distributed() -> bool:
-    import torch
-
-    return torch.distributed.is_available()
 
 
 class HeldRanks:

@@ -55,6 +55,10 @@ class Axes:
         position = self.positions.get(name, len(args))
         return args[position] if position < len(args) else None
 
+    def by_name(self, sizes: Sizes) -> dict[str, int]:
+        """Sizes by the name of their axis."""
+        return dict(zip(self.names, sizes, strict=True))
+
     def sizes(self, call: CallArguments) -> Sizes:
         """The sizes of a call.
 
@@ -100,7 +104,7 @@ class Axes:
 
     def with_sizes(self, call: CallArguments, sizes: Sizes) -> CallArguments:
         """The call with its declared inputs padded, or cut, to sizes."""
-        wanted = dict(zip(self.names, sizes, strict=True))
+        wanted = self.by_name(sizes)
         fitted = {}
         for name, dims in self.inputs.items():
             value = self.get(name, call)

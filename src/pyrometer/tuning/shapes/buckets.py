@@ -18,7 +18,7 @@ from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.isolated import CompileSettings
 from pyrometer.tuning.shapes.learning import first_plan, learn_plan, plan_of
-from pyrometer.tuning.shapes.masks import Mask, masking_for
+from pyrometer.tuning.shapes.masks import DETECT, Mask, masking_for
 from pyrometer.tuning.shapes.policy import BucketPolicy, policy_from
 from pyrometer.tuning.shapes.precompiling import Precompiling
 from pyrometer.tuning.shapes.record import BucketPlan, BucketStatistics
@@ -27,8 +27,6 @@ from pyrometer.tuning.shapes.serving import Serving
 from pyrometer.tuning.shapes.store import BucketStore
 from pyrometer.tuning.shapes.tally import Tally
 from pyrometer.workload.state import kept_module, preserved_rng
-
-DETECT = "detect"
 
 
 class ShapeBuckets:
@@ -100,9 +98,7 @@ class ShapeBuckets:
         self.model = model
         chosen = policy_from(policy)
         self.axes = declare_axes(model, dims, pad_values)
-        masking = masking_for(
-            None if mask == DETECT else mask, self.axes, parameters_of(model) or (), detect=mask == DETECT
-        )
+        masking = masking_for(mask, self.axes, parameters_of(model) or ())
         self._serving = Serving(
             model,
             self.axes,

@@ -121,10 +121,12 @@ class Reference:
             )
         culprit = find_culprit(plain_run, padded_run, self.legal(expected))
         reason = culprit.text if culprit is not None else "the operation that does so could not be told"
+        found_with = f" where the values are {values}" if values else ""
+        way_out = "; if such values never come (this call was right), pass hostile_values=False to check with real ones only"
         return PaddingError(
-            f"{what} changes the result{_found_with(values)} ({how_far}; legal is {format_percent(error.tolerance)}): {reason}; "
+            f"{what} changes the result{found_with} ({how_far}; legal is {format_percent(error.tolerance)}): {reason}; "
             'mask the padding in the model, bucket another dimension, or go on unpadded with on_refusal="dynamic"'
-            f"{_if_they_never_come(values)}",
+            f"{way_out if values else ''}",
             culprit,
             error,
         )
@@ -166,16 +168,6 @@ def copied(call: CallArguments) -> CallArguments:
 
     made_call: CallArguments = pytree.tree_map_only(torch.Tensor, copy, (tuple(call[0]), dict(call[1])))
     return made_call
-
-
-def _found_with(values: str) -> str:
-    return f" where the values are {values}" if values else ""
-
-
-def _if_they_never_come(values: str) -> str:
-    if values:
-        return "; if such values never come (this call was right), pass hostile_values=False to check with real ones only"
-    return ""
 
 
 def _computed_in(leaf: torch.Tensor) -> str:

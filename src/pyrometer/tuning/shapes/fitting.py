@@ -16,7 +16,6 @@ from pyrometer.tuning.shapes.checking import PaddingError, Reference, size_told
 from pyrometer.tuning.shapes.cropping import (
     Cut,
     Shapes,
-    as_mapping,
     cut,
     disputed_size,
     learn_rules,
@@ -57,14 +56,14 @@ class Fitting:
 
     def cuts(self, sizes: Sizes) -> list[Cut]:
         """Where outputs end that belong to the true sizes, by the rules known so far."""
-        given = as_mapping(self.axes.names, sizes)
+        given = self.axes.by_name(sizes)
         rules = (rule for axis in self.axes.names for rule in self.rules.get(axis, ()))
         return [Cut(rule.leaf, rule.dim, rule.size(given[rule.axis])) for rule in rules]
 
     def resized(self, call: CallArguments, sizes: Sizes) -> CallArguments:
         """The call at other sizes with real values only: inputs are repeated until they are long enough, then cut."""
         found = self.axes.sizes(call)
-        given, wanted = (as_mapping(self.axes.names, own) for own in (found, sizes))
+        given, wanted = self.axes.by_name(found), self.axes.by_name(sizes)
         varying = dict(self.axes.inputs)
         if self.masking is not None and self.masking.mask.name not in varying:
             own = self.axes.get(self.masking.mask.name, call)

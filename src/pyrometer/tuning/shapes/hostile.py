@@ -68,7 +68,7 @@ class Hostile:
 
     def other_padding(self, padded: CallArguments, sizes: Sizes, sign: int) -> CallArguments:
         """A padded call with large numbers of one sign, or whole numbers that were there, in its padding."""
-        true_sizes = dict(zip(self.axes.names, sizes, strict=True))
+        true_sizes = self.axes.by_name(sizes)
         changed = {}
         for name in self._data():
             own, value = self.axes.get(name, self.call), self.axes.get(name, padded).detach().clone()

@@ -11,6 +11,9 @@ import torch
 from pyrometer.errors import InputError
 from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes, fit
 
+DETECT = "detect"
+"""In place of a mask: look for one among the model's parameters."""
+
 Kind: TypeAlias = Literal["keep", "ignore", "lengths"]
 
 NAMES: dict[Kind, tuple[str, ...]] = {
@@ -115,7 +118,7 @@ class Masking:
 
     def _fitted(self, own: torch.Tensor, sizes: Sizes, edges: Sizes) -> torch.Tensor:
         """The caller's mask, padded with what it ignores; rows that are padding themselves see everything."""
-        wanted = dict(zip(self.axes.names, edges, strict=True))
+        wanted = self.axes.by_name(edges)
         if self.mask.kind == "lengths":
             return own.clamp(max=wanted[self.axis])
         dims = self.axes.inputs.get(self.mask.name) or self.dims(own, sizes)
@@ -168,18 +171,13 @@ class Masking:
         return dims
 
 
-def masking_for(
-    mask: Mask | str | None, axes: Axes, parameters: Collection[str], *, detect: bool
-) -> Masking | None:
-    """The mask that a caller asked for, or that was found.
+def masking_for(mask: Mask | str | None, axes: Axes, parameters: Collection[str]) -> Masking | None:
+    """The mask that a caller asked for, or with `DETECT` the one that is found.
 
     Raises:
         InputError: the model has no such parameter, or it is not clear which size it masks.
     """
-    if isinstance(mask, str):
-        known = find_mask([mask])
-        mask = known or Mask(mask)
-    if mask is None and detect:
+    if mask == DETECT:
         found = find_mask(parameters)
         alone = found is not None and (len(axes.names) == 1 or _one_inner_axis(axes, found.name))
         mask = found if alone else None
@@ -187,6 +185,8 @@ def masking_for(
             return None
     if mask is None:
         return None
+    if isinstance(mask, str):
+        mask = find_mask([mask]) or Mask(mask)
     if parameters and mask.name not in parameters:
         raise InputError(f"mask: the model has no parameter {mask.name!r}; it has {', '.join(parameters)}")
     return Masking.of(mask, axes)

@@ -25,11 +25,11 @@ from pyrometer.errors import InputError
 from pyrometer.evidence.options import silent
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.tuning.shapes.axes import Axes, CallArguments, Dims, Sizes, declare_axes
-from pyrometer.tuning.shapes.buckets import DETECT, Bucketed, ShapeBuckets
+from pyrometer.tuning.shapes.buckets import Bucketed, ShapeBuckets
 from pyrometer.tuning.shapes.checking import PaddingError
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
 from pyrometer.tuning.shapes.learning import given_plan, learn_plan, plan_of
-from pyrometer.tuning.shapes.masks import NAMES, Mask
+from pyrometer.tuning.shapes.masks import DETECT, NAMES, Mask
 from pyrometer.tuning.shapes.planning import measured_cost, plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
 from pyrometer.tuning.shapes.recommendation import advice_of

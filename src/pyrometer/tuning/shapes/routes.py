@@ -67,7 +67,7 @@ class Route:
     @staticmethod
     def of(call: CallArguments, sizes: Sizes, bucket: Bucket, *, lost: float, fitting: Fitting) -> Route:
         """Work out what is done to calls like this one, once it is known how outputs follow the sizes."""
-        wanted = dict(zip(fitting.axes.names, bucket.edges, strict=True))
+        wanted = fitting.axes.by_name(bucket.edges)
         by_place: list[tuple[int, Padding]] = []
         by_name: list[tuple[str, Padding]] = []
         for name, dims in fitting.axes.inputs.items():

@@ -8,7 +8,6 @@ from collections import Counter
 
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.shapes.axes import Axes, Sizes
-from pyrometer.tuning.shapes.cropping import as_mapping
 from pyrometer.tuning.shapes.record import BucketStatistics, BucketUse, WayCost
 from pyrometer.tuning.shapes.rivals import best_way
 from pyrometer.tuning.shapes.store import Bucket, BucketStore
@@ -134,7 +133,7 @@ class Tally:
 
 def _use(bucket: Bucket, axes: Axes) -> BucketUse:
     return BucketUse(
-        edges=as_mapping(axes.names, bucket.edges),
+        edges=axes.by_name(bucket.edges),
         calls=bucket.calls,
         compile_s=bucket.compile_s,
         step_s=bucket.step_s,

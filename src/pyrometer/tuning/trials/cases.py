@@ -37,8 +37,8 @@ def cases_of(source: Callable[[], Arguments], fixed: bool, seed: int) -> Iterato
     for number in range(NUM_FRESH):
         fresh = _mapped(given, lambda tensor: refreshed(tensor, generator)) if fixed else source()
         yield Case(f"fresh values {number + 1}", fresh)
-    yield Case("zeros", _mapped(given, _zeroed))
-    yield Case("large values", _mapped(given, _enlarged))
+    yield Case("zeros", _floats_mapped(given, torch.zeros_like))
+    yield Case("large values", _floats_mapped(given, lambda tensor: tensor * LARGE))
     batch = leading_dimension(given)
     for size, label in ((1, "a single sample"), (ODD_BATCH, f"{ODD_BATCH} samples")):
         if batch is not None and batch != size:
@@ -72,12 +72,8 @@ def _mapped(arguments: Arguments, change: Callable[[torch.Tensor], torch.Tensor]
     return Arguments(args, kwargs)
 
 
-def _zeroed(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.zeros_like(tensor) if tensor.is_floating_point() else tensor
-
-
-def _enlarged(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor * LARGE if tensor.is_floating_point() else tensor
+def _floats_mapped(arguments: Arguments, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
+    return _mapped(arguments, lambda tensor: change(tensor) if tensor.is_floating_point() else tensor)
 
 
 class _Resize:

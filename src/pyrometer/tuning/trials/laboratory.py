@@ -163,11 +163,10 @@ class Laboratory:
 
     def measure(self, side: OpenConfiguration, budget_s: Seconds) -> Measurement:
         """Time a configuration as `bench` does."""
-        timed = side.worker.ask(
-            protocol.Time(budget_s=budget_s), protocol.Timed, timeout_s=budget_s * 4 + self.open_s
-        )
-        self.step_s = max(self.step_s, timed.measurement.median_s or 0.0)
-        return timed.measurement
+        request = protocol.Time(budget_s=budget_s)
+        measurement = side.worker.ask(request, Measurement, timeout_s=budget_s * 4 + self.open_s)
+        self.step_s = max(self.step_s, measurement.median_s or 0.0)
+        return measurement
 
     def check(self, side: OpenConfiguration, *, timeout_s: Seconds | None = None) -> Numerics:
         """Hold what a configuration computes against the baseline."""

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.interleaving import Side, seed_all
 from pyrometer.bench.measure import measure
+from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import meter_for
 from pyrometer.bench.worker import Ran, Run, answer_requests
 from pyrometer.errors import InputError
@@ -103,7 +104,6 @@ class OpenConfiguration:
         files = {lever: [str(path) for path in paths] for lever, paths in self._subject.artefacts.items()}
         return protocol.Opened(
             name=self._work.name,
-            unit=self._work.unit,
             device=str(self._session.device),
             clock=clock.name,
             first_call_s=first_call_s,
@@ -152,10 +152,10 @@ class OpenConfiguration:
         return Ran.of(batch)
 
     def _peak(self, _: protocol.Peak) -> protocol.PeakRead:
-        return protocol.PeakRead(peak_bytes=self._meter.peak(), source=self._meter.source)
+        return protocol.PeakRead(peak_bytes=self._meter.peak())
 
-    def _time(self, request: protocol.Time) -> protocol.Timed:
-        return protocol.Timed(measurement=measure(self._work, budget_s=request.budget_s, phases=False))
+    def _time(self, request: protocol.Time) -> Measurement:
+        return measure(self._work, budget_s=request.budget_s, phases=False)
 
     def _survey(self, request: protocol.Survey) -> protocol.Surveyed:
         kind: Literal["inference", "training"] = "training" if self._subject.is_training else "inference"
@@ -166,7 +166,6 @@ class OpenConfiguration:
             choices=choices,
             kind=kind,
             signature=signature_of(self._subject.model, inputs),
-            parameter_bytes=self._subject.parameter_bytes,
             device=_device_kind(self._subject.device),
             made_of=self._made_of(),
         )
