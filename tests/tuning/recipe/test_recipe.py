@@ -233,12 +233,12 @@ USED_AGAIN = """
 import sys, time, torch, pyrometer as pm
 from pathlib import Path
 from torch import nn
-from pyrometer.tuning.levers.runtimes import stored
+from pyrometer.tuning.levers.runtimes import exported
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(16, 16), nn.Tanh()).eval()
 x = torch.randn(2, 16)
 recipe = pm.load_recipe(sys.argv[1])
-stored.export = None  # exporting again would fail
+exported.export = None  # exporting again would fail
 print(float((recipe.apply(model, x)(x) - model(x)).abs().max()) < 1e-5)
 """
 
