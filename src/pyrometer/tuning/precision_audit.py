@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from typing import Annotated, Any, Literal, TypeAlias
 
-import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
@@ -139,7 +138,8 @@ def audit_mixed_precision(
     seen = _watched(mixed, batches, steps)
     difference = _difference(reference.losses, seen.losses)
     speed = None if budget_s is None else compare(plain, mixed, budget_s=budget_s, clock=clock)
-    found = AmpAudit(
+    results, label_casts = seen.results(steps), seen.label_casts(steps)
+    return AmpAudit(
         dtype=dtype,
         device=str(home_of(work.parts.model)),
         float32_losses=reference.losses,
@@ -148,13 +148,13 @@ def audit_mixed_precision(
         num_overflows=seen.num_overflows,
         overflow_frequency=seen.num_overflows / steps,
         scale=seen.scale,
-        results=seen.results(steps),
-        label_casts=seen.label_casts(steps),
+        results=results,
+        label_casts=label_casts,
         speed=speed,
         float32_peak_bytes=None if budget_s is None else _peak(plain),
         peak_bytes=None if budget_s is None else _peak(mixed),
+        problems=_problems(difference, results, label_casts, overflows_late=seen.overflows_late),
     )
-    return _with_problems(found, overflows_late=seen.overflows_late)
 
 
 def _taken(work: Training, steps: int) -> list[Any]:
@@ -268,17 +268,17 @@ def _peak(work: Training) -> Bytes | None:
         return None
 
 
-def _with_problems(found: AmpAudit, *, overflows_late: bool) -> AmpAudit:
-    low = sorted({f"{one.op} in {one.dtype}" for one in found.results if one.dtype in AUTOCAST_DTYPES})
-    problems = [
-        *(["losses are not finite"] if found.loss_difference is None else []),
-        *(
-            [f"losses differ by {format_percent(found.loss_difference, 2)} from float32"]
-            if found.loss_difference is not None and found.loss_difference > LOSS_BAND
-            else []
-        ),
-        *(["gradients still overflow after half of the audited steps"] if overflows_late else []),
-        *([f"results rounded: {', '.join(low)}"] if low else []),
-        *(f"labels cast from {cast.from_dtype} to {cast.to_dtype}" for cast in found.label_casts),
-    ]
-    return msgspec.structs.replace(found, problems=problems)
+def _problems(
+    difference: float | None, results: list[ResultDtype], casts: list[LabelCast], *, overflows_late: bool
+) -> list[str]:
+    problems = []
+    if difference is None:
+        problems.append("losses are not finite")
+    elif difference > LOSS_BAND:
+        problems.append(f"losses differ by {format_percent(difference, 2)} from float32")
+    if overflows_late:
+        problems.append("gradients still overflow after half of the audited steps")
+    low = sorted({f"{one.op} in {one.dtype}" for one in results if one.dtype in AUTOCAST_DTYPES})
+    if low:
+        problems.append(f"results rounded: {', '.join(low)}")
+    return problems + [f"labels cast from {cast.from_dtype} to {cast.to_dtype}" for cast in casts]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.levers.tuned_model import TunedModel
+from pyrometer.tuning.levers.tuned_model import ContextFactory, TensorChange, TunedModel
 from pyrometer.workload.inference import Inference, devices_of, home_of
 from pyrometer.workload.inputs import Arguments, argument_source
 from pyrometer.workload.training import Training
 
-ContextFactory: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
-TensorChange: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 _DRAWS = 4
 
 
@@ -125,13 +120,8 @@ class Subject:
     def finished(self) -> Inference | Training:
         """The workload with everything that was laid around its model; the subject is not to be changed after it."""
         work = copy.copy(self.work)
-        wrapped = TunedModel.around(
-            self.model,
-            inputs_changed=self.inputs_changed,
-            outputs_changed=self.outputs_changed,
-            contexts=self.contexts,
-            compile_contexts=self.compile_contexts,
-        )
+        laid_around = (self.inputs_changed, self.outputs_changed, self.contexts, self.compile_contexts)
+        wrapped = TunedModel(self.model, *laid_around) if any(laid_around) else self.model
         if isinstance(work, Training):
             work.parts = work.parts._replace(model=wrapped)
         else:

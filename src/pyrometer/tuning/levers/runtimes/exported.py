@@ -15,8 +15,7 @@ from torch import nn
 from pyrometer.record import Record, from_json, to_json
 from pyrometer.tuning.levers.lever import Executor, Parameters
 from pyrometer.tuning.levers.runtimes.exporting import Exported, export, form_of
-from pyrometer.tuning.levers.runtimes.form import CallForm
-from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel
+from pyrometer.tuning.levers.runtimes.form import CallForm, Run, RuntimeModel
 from pyrometer.tuning.levers.runtimes.shapes import Shapes, TensorShape
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled

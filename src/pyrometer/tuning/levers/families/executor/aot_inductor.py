@@ -13,7 +13,7 @@ from pyrometer.tuning.levers.lever import Parameters, lever
 from pyrometer.tuning.levers.private import inductor_patch, missing_compiler
 from pyrometer.tuning.levers.runtimes.exported import ExportedRuntime
 from pyrometer.tuning.levers.runtimes.exporting import Exported, library
-from pyrometer.tuning.levers.runtimes.runtime_model import Run, runtime_of
+from pyrometer.tuning.levers.runtimes.form import Run, runtime_of
 from pyrometer.tuning.levers.subject import Subject
 
 

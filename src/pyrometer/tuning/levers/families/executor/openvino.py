@@ -11,7 +11,7 @@ import torch
 from pyrometer.tuning.levers.lever import Parameters, lever
 from pyrometer.tuning.levers.runtimes.exported import ExportedRuntime
 from pyrometer.tuning.levers.runtimes.exporting import Exported, library
-from pyrometer.tuning.levers.runtimes.runtime_model import Run, runtime_of
+from pyrometer.tuning.levers.runtimes.form import Run, runtime_of
 from pyrometer.tuning.levers.subject import Subject
 
 
