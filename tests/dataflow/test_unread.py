@@ -98,3 +98,40 @@ def test_what_is_read_returned_or_kept_is_left_alone(flow: Flow) -> None:
     kept: list[torch.Tensor] = []
     for use in (float, lambda value: value.numpy(), lambda value: value.tolist(), kept.append):
         assert not unread(flow(Metric(use)))
+
+
+class Detector(nn.Module):
+    """A model with a part of which it drops the results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.aside = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.aside(x)
+        answer: torch.Tensor = self.body(x).relu()
+        return answer
+
+
+def dropping(*, one_is_read: bool = False) -> Callable[[], None]:
+    """A step that times a model as programs do, and does not look at its answers."""
+    first, second = Detector(), Detector()
+
+    def step() -> None:
+        with torch.inference_mode():
+            first(torch.randn(2, 8))
+            answer = second(torch.randn(2, 8))
+            if one_is_read:
+                answer.sum().item()
+
+    return step
+
+
+def test_what_models_return_to_a_step_that_only_times_them_counts_as_read(flow: Flow) -> None:
+    facts = unread(flow(dropping()))
+    assert {fact.modules[0] for fact in facts} == {"aside"}, "what a model itself drops is told"
+
+
+def test_a_model_that_is_asked_beside_one_whose_answer_is_read_is_told(flow: Flow) -> None:
+    modules = {module for fact in unread(flow(dropping(one_is_read=True))) for module in fact.modules}
+    assert modules >= {"aside", "body"}

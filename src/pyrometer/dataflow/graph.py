@@ -117,6 +117,7 @@ class FlowGraph:
     Attributes:
         step_seconds: of all operators of each step.
         fed: what models were given: the number of the step, and of the value.
+        answers: what models returned, alike.
         held: storages of parameters, buffers and other tensors of the modules that ran.
         complete: nothing was left out; else nothing can be said of what is never read.
         notes: what could not be followed.
@@ -126,6 +127,7 @@ class FlowGraph:
     values: list[Value] = field(default_factory=list)
     step_seconds: list[Seconds] = field(default_factory=list)
     fed: list[tuple[int, int]] = field(default_factory=list)
+    answers: list[tuple[int, int]] = field(default_factory=list)
     held: set[int] = field(default_factory=set)
     complete: bool = True
     notes: list[str] = field(default_factory=list)

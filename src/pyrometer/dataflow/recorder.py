@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils import _pytree as pytree
 
@@ -109,6 +109,9 @@ class Recorder:
             self.graph.step_seconds.append(0.0)
         try:
             with self._modules.followed(), Escapes(self.escape), Operators(self.saw):
+                handles.append(
+                    register_module_forward_hook(self._answered)
+                )  # after the hooks that follow modules
                 yield
         finally:
             self._in_optimizer = 0
@@ -154,23 +157,36 @@ class Recorder:
         self.graph.step_seconds.pop()
         self.graph.calls = [call for call in self.graph.calls if call.step < last]
         self.graph.fed = [(step, value) for step, value in self.graph.fed if step < last]
+        self.graph.answers = [(step, value) for step, value in self.graph.answers if step < last]
         for value in self.graph.values:
             if value.maker is not None and value.maker >= len(self.graph.calls):
                 value.maker = None
 
     def _fed(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> None:
         """Look at what a model is given."""
+
+        def look_at(value: Value, tensor: torch.Tensor) -> None:
+            look_at_input(value, tensor)
+            self.graph.fed.append((len(self.graph.step_seconds) - 1, value.number))
+
+        self._passed(args, look_at)
+
+    def _answered(self, _module: torch.nn.Module, _args: Any, output: Any) -> None:
+        """Note what a model returns."""
+        step = len(self.graph.step_seconds) - 1
+        self._passed(output, lambda value, _tensor: self.graph.answers.append((step, value.number)))
+
+    def _passed(self, given: Any, note: Callable[[Value, torch.Tensor], None]) -> None:
+        """Note the tensors that pass between the program and a model; none within a model."""
         if self._modules.innermost is not None or self._paused:
             return
         try:
             with self._resting():
-                for tensor in pytree.tree_leaves(args):
+                for tensor in pytree.tree_leaves(given):
                     if has_memory(tensor):
-                        value = self.graph.values[self._value_of(tensor)]
-                        look_at_input(value, tensor)
-                        self.graph.fed.append((len(self.graph.step_seconds) - 1, value.number))
+                        note(self.graph.values[self._value_of(tensor)], tensor)
         except Exception as error:  # noqa: BLE001 - the program comes first; the notes say what happened
-            self._give_up(f"what a module is given could not be followed: {described(error)}")
+            self._give_up(f"what a model is given or returns could not be followed: {described(error)}")
 
     def _know(self, model: torch.nn.Module) -> None:
         self._modules.know(model)

@@ -55,6 +55,39 @@ def test_rounds_that_depend_on_each_other_have_other_advice(
     assert (finding.advice.gain.ratio_high or 0) > 0.6  # at worst the rounds stay, with all that depends
 
 
+LSTM = """
+import torch
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        self.first, self.second = torch.nn.LSTMCell(4, 8), None
+        self.cell = torch.nn.LSTMCell(4, 8)
+
+    def forward(self, xs, h, c):
+        states = []
+        for t in range(xs.shape[1]):
+            h, c = self.cell(xs[:, t], (h, c))
+            states.append(h)
+        return states
+"""
+
+
+def test_a_cell_in_a_loop_over_time_is_a_layer(sampled: Sampled, only: Callable[..., Finding]) -> None:
+    finding = only(CODE, sampled(LSTM, {13: SHORT}, loops={12: (150, SHORT)}))
+    assert "`nn.LSTM`" in finding.advice.title
+
+
+def test_a_cell_that_is_fed_its_own_answer_stays_a_loop(
+    sampled: Sampled, only: Callable[..., Finding]
+) -> None:
+    source = LSTM.replace("self.cell(xs[:, t]", "self.cell(h[:, :4]")
+    assert (
+        "depend on each other"
+        in only(CODE, sampled(source, {13: SHORT}, loops={12: (150, SHORT)})).advice.title
+    )
+
+
 FREE_AROUND = """
 import torch
 

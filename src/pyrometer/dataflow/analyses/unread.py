@@ -2,13 +2,14 @@
 
 A value is needed where an operator reads it that is needed itself, where something that is no operator reads it, where the step
 returns it, and where it is still held after the last step. All else was computed for nothing. What the last step computed
-may be read later, so that it is not judged.
+may be read later, so that it is not judged. A step that drops all that its models return, and trains nothing, is there to be
+timed: what they return counts as read.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from pyrometer.dataflow.graph import Call, FlowGraph
 from pyrometer.dataflow.report import Unread
@@ -39,6 +40,8 @@ def unread(graph: FlowGraph) -> list[Unread]:
 def _dead(graph: FlowGraph) -> Iterable[tuple[Call, float]]:
     """Calls before the last step that nobody needed, with the part of their time."""
     live = live_values(graph)
+    if dropped := _dropped(graph, live):
+        live = live_values(graph, dropped)
     for call in graph.calls:
         if call.step == graph.num_steps - 1 or call.optimizer or not call.writes or _is_free(graph, call):
             continue
@@ -55,8 +58,15 @@ def _is_free(graph: FlowGraph, call: Call) -> bool:
     return graph.is_view(call) or call.name.startswith("aten::empty")
 
 
-def live_values(graph: FlowGraph) -> list[bool]:
-    """For each value whether it is needed."""
+def _dropped(graph: FlowGraph, live: Sequence[bool]) -> set[int]:
+    """What models returned in steps without a backward pass of which nobody read anything."""
+    busy = {call.step for call in graph.calls if call.backward or call.optimizer}
+    busy |= {step for step, number in graph.answers if live[number]}
+    return {number for step, number in graph.answers if step not in busy}
+
+
+def live_values(graph: FlowGraph, read: Collection[int] = ()) -> list[bool]:
+    """For each value whether it is needed, where these are read."""
     values = graph.values
     live = [False] * len(values)
 
@@ -66,7 +76,7 @@ def live_values(graph: FlowGraph) -> list[bool]:
             number = values[number].base if values[number].maker is None else None
 
     for value in values:
-        if value.is_escaped or value.is_alive:
+        if value.is_escaped or value.is_alive or value.number in read:
             need(value.number)
     for call in reversed(graph.calls):
         if call.writes and not any(live[number] for number in call.writes):

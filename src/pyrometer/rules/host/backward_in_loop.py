@@ -37,10 +37,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
+from pyrometer.rules.host.patterns.carried_graphs import carried_graphs, keeps_graph
 from pyrometer.rules.host.patterns.loop_runs import node_of
 from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
+from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -89,21 +90,13 @@ def _rounds(loop: HostLoop) -> float:
 
 
 def _differentiates(case: Case, loop: HostLoop) -> bool:
-    """Whether a round keeps a graph that it did not make: no round that made its own needs to keep it."""
+    """Whether a round keeps a graph that it did not make: no round that made its own needs to keep it, unless one carries it on."""
     found = node_of(case, loop)
     if found is None:
         return False
     module, node = found
-    if not isinstance(node, ast.For | ast.While):
+    if not isinstance(node, ast.For | ast.While) or any(
+        graph.call in set(ast.walk(node)) for graph in carried_graphs(module)
+    ):
         return False
-    return any(_keeps_graph(module, call) for part in node.body for call in ast.walk(part))
-
-
-def _keeps_graph(module: Module, node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    is_pass = module.name_of(node.func) in {"torch.autograd.grad", "torch.autograd.backward"} or (
-        isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
-    )
-    kept = module.keyword(node, "retain_graph")
-    return is_pass and kept is not None and module.literal(kept) is not False
+    return any(keeps_graph(module, call) for part in node.body for call in ast.walk(part))

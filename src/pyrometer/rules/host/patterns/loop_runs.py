@@ -16,6 +16,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loops
+from pyrometer.rules.host.patterns.recurrent_cells import layer_for
 from pyrometer.rules.host.patterns.rounds import frames_of, repeated_ns, rounds_of, work_share
 from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, spread
 from pyrometer.rules.host.patterns.starvation import starvation
@@ -71,6 +72,11 @@ OF_WEIGHTS = (
     "Do it for all weights by a few calls: `torch._foreach_lerp_(averaged, weights, 1 - decay)`, `torch._foreach_norm(gradients)` and the other "
     "`torch._foreach_…` functions take lists of tensors, which are made once; under `torch.no_grad()`, where they change weights. Averages of weights are "
     "ready-made: `torch.optim.swa_utils.AveragedModel`."
+)
+
+OVER_TIME = (
+    "Give the whole sequence to `{layer}`, which goes over it in one call and multiplies all inputs at once; it takes the weights of the cell, as "
+    "`weight_ih_l0` and so on. What each round does beside the cell comes after it, for all steps at once."
 )
 
 Walked = Loop | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -131,7 +137,7 @@ class LoopRun(NamedTuple):
     @property
     def is_carried(self) -> bool:
         """Whether a round reads a name before it gives it a value, so that it is the one of the round before; numbers aside."""
-        return self.element is None and self.found is not None and _carries(*self.found)
+        return self.element is None and self.found is not None and carries_over(*self.found)
 
     @property
     def around(self) -> ast.For | None:
@@ -140,7 +146,9 @@ class LoopRun(NamedTuple):
             return None
         module, node = self.found
         loops = [loop for loop in module.loops_around(node) if isinstance(loop, ast.For)]
-        free = [loop for loop in loops if not _carries(module, loop) and module.heat.loops.why(loop) is None]
+        free = [
+            loop for loop in loops if not carries_over(module, loop) and module.heat.loops.why(loop) is None
+        ]
         return free[-1] if free else None
 
     @property
@@ -161,7 +169,7 @@ def _names_in_order(statements: Iterable[ast.stmt]) -> Iterator[list[ast.Name]]:
         yield from _names_in_order(inner)
 
 
-def _carries(module: Module, node: Walked) -> bool:
+def carries_over(module: Module, node: Walked) -> bool:
     """Whether a round of a loop reads what the round before has left, numbers aside."""
     if not isinstance(node, ast.For | ast.While):
         return False
@@ -392,6 +400,9 @@ def _advised(run: LoopRun, advice: str) -> str:
     """What to do about a loop, where more is known than its rule knows: what it goes over, or which loop around it is free."""
     if OVER_WEIGHTS.search(run.over):
         return OF_WEIGHTS
+    layer = layer_for(*run.found) if run.found is not None else None
+    if layer is not None:
+        return OVER_TIME.format(layer=layer)
     outer = run.around
     if outer is None:
         return advice
