@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,10 @@ class _Builder:
             since=np.array([self._at(storage.born) for storage in chosen], dtype=np.int64),
             natural=np.array([self._at(storage.died) for storage in chosen], dtype=np.int64),
             holds=tuple(Hold(place[hold.storage], hold.until, hold.modules) for hold in holds),
-            options=tuple(_renumbered(option, place) for option in options),
+            options=tuple(
+                replace(option, kept=tuple(Kept(place[kept.storage], kept.until) for kept in option.kept))
+                for option in options
+            ),
             conflicts=frozenset(self._conflicts()),
         )
 
@@ -169,14 +172,3 @@ class _Replay:
             level += change
             highest = max(highest, level)
         return highest
-
-
-def _renumbered(option: Option, place: dict[int, int]) -> Option:
-    return Option(
-        option.module,
-        option.policy,
-        option.seconds,
-        tuple(Kept(place[kept.storage], kept.until) for kept in option.kept),
-        option.again,
-        option.bursts,
-    )

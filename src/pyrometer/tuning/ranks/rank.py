@@ -77,12 +77,8 @@ class HeldScript:
                 run_script(argv)
         except (Exception, SystemExit) as error:
             if not isinstance(error, SystemExit) or error.code not in {None, 0}:
-                ours = (
-                    error
-                    if isinstance(error, PyrometerError)
-                    else UserProgramError(f"rank {self.rank}: {described(error)}")
-                )
-                self._send(Answer(failure=Failure.of(ours)))
+                said = UserProgramError(f"rank {self.rank}: {described(error)}")
+                self._send(Answer(failure=Failure.of(error if isinstance(error, PyrometerError) else said)))
                 raise
         self._send(Answer(ended=self._watch.num_steps))
 

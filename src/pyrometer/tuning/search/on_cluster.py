@@ -72,9 +72,7 @@ class Bench:
 
     def __init__(self, order: Order) -> None:
         if "OMP_NUM_THREADS" not in order.environment.settings:
-            os.environ.pop(
-                "OMP_NUM_THREADS", None
-            )  # Ray sets it for its workers, and our own processes inherit it
+            os.environ.pop("OMP_NUM_THREADS", None)  # which Ray sets for its workers, and ours inherit
         require_comparable(order.environment, read_environment())
         self._folder = tempfile.TemporaryDirectory(prefix="pyrometer-tune-", ignore_cleanup_errors=True)
         folder, settings = Path(self._folder.name), order.settings
