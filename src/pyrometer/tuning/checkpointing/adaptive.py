@@ -94,17 +94,16 @@ class AdaptiveCheckpoint:
             raise InputError(f"tight, roomy: got {tight} and {roomy}; they must be 0 < tight < roomy < 1")
         require_count("patience", patience)
         self._model = model
-        is_plan = isinstance(plan, CheckpointPlan)
-        self._order = list(plan.order if is_plan else plan)
+        self._order = list(plan.order if isinstance(plan, CheckpointPlan) else plan)
         if not self._order:
             raise InputError(
                 "plan: it names no blocks to switch; give module paths in the order to switch them on"
             )
         for path in self._order:
             module_at(model, path)
-        costs = plan.costs if is_plan else []
+        costs = plan.costs if isinstance(plan, CheckpointPlan) else []
         self._saved = {cost.module: cost.saved_bytes for cost in costs if cost.policy == "full"}
-        self._written = plan.written if is_plan else {}
+        self._written = plan.written if isinstance(plan, CheckpointPlan) else {}
         self._tight, self._roomy, self._patience = tight, roomy, patience
         self._reader = reader or (lambda: free_memory(home_of(model)))
         self._applied: list[tuple[str, Applied]] = []

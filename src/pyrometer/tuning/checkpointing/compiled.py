@@ -135,7 +135,12 @@ def _profiled_peak(session: TrainingSession) -> Bytes:
     Compiled code is closed to dispatch modes; the profiler sees its allocations all the same.
     """
     present = tensor_bytes(session.parts.tensors())
-    events = allocator_events(lambda: session.step(session.prepare()))
+
+    def run() -> None:
+        session.prepare()
+        session.step()
+
+    events = allocator_events(run)
     levels = np.cumsum([event.nbytes for event in events if event.device == session.device.type])
     return present + int(levels.max(initial=0))
 
