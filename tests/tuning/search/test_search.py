@@ -20,7 +20,7 @@ from pyrometer.tuning.search.on_cluster import Crew
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
-from pyrometer.tuning.search.weighing import Weighing, blank_outcome
+from pyrometer.tuning.search.weighing import Weighing
 from pyrometer.tuning.trials.gate import Numerics
 from pyrometer.tuning.trials.laboratory import OpenConfiguration
 from pyrometer.tuning.trials.protocol import Opened
@@ -403,11 +403,11 @@ def machine(laboratory, *, lost=""):
     """A bench as Ray hands it out; one that is lost says why."""
     weighing = Weighing(laboratory, TuneSettings(), Budget(600.0, lambda: 0.0), 0.01)
 
-    def attempt(attempt, left_s):
+    def attempt(blank, left_s):
         def task():
             if lost:
                 raise FakeRay.RayError(lost)
-            return weighing.weigh(blank_outcome(*attempt, Prediction()))
+            return weighing.weigh(blank)
 
         return task
 

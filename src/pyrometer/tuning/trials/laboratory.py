@@ -113,7 +113,7 @@ class Laboratory:
         room.mkdir(parents=True, exist_ok=True)
         begin = time.monotonic()
         with contextlib.ExitStack() as stack:
-            child = stack.enter_context(worker(room / "log.txt", SERVE))
+            child = self._started(stack, room, fresh_seed)
             request = protocol.Open(
                 source=self.source,
                 levers=list(configuration),
@@ -125,6 +125,11 @@ class Laboratory:
             opened = child.ask(request, protocol.Opened, timeout_s=timeout_s or self.open_s)
             self._files[key] = opened.artefacts
             return OpenConfiguration(configuration, child, opened, time.monotonic() - begin, stack.pop_all())
+
+    def _started(self, stack: contextlib.ExitStack, room: Path, fresh_seed: int | None) -> Asked:
+        """A worker that ends with the stack."""
+        del fresh_seed
+        return stack.enter_context(worker(room / "log.txt", SERVE))
 
     def files_of(self, configuration: Configuration) -> dict[str, list[str]]:
         """What the levers of a configuration wrote when it was opened last."""
