@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import os
@@ -124,15 +125,11 @@ def search_recipe(
     budget, tell = budget or Budget(settings.budget_s), progress or silent
     selected = _fitting(settings, num_ranks)
     wanted = [lever for lever in selected if settings.memory_bytes is not None or not lever.for_memory]
-    with open_place(work, settings, path, num_ranks) as place:
+    with open_place(work, settings, path, num_ranks) as place, contextlib.ExitStack() as stack:
         findings, without = _advised(place.laboratory.source, budget, tell)
         tell(budget.share, "the baseline")
-        baseline = place.laboratory.open(())
-        try:
-            base = Baseline.of(place, baseline, [lever.name for lever in wanted], budget)
-        except BaseException:
-            baseline.close()
-            raise
+        baseline = stack.enter_context(place.laboratory.open(()))
+        base = Baseline.of(place, baseline, [lever.name for lever in wanted], budget)
         journal = Journal(place.folder / JOURNAL, _identity(place, base, settings), resume=resume)
         surveyed, step_s = base.surveyed, base.measurement.median_s
         priors = priors_of(surveyed.device, surveyed.made_of)

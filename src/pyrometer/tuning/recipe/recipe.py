@@ -161,11 +161,17 @@ class Recipe(Record, frozen=True, kw_only=True):
             raise InputError("this recipe is for a training step; apply it with `recipe.workload(work)`")
         require_same_model(self.signature, signature_of(model))
         self._warn_elsewhere()
-        work = Inference(copied_module("model", model), self._example(model) if inputs is None else inputs)
+        if inputs is None:  # zeros of the shapes and dtypes that the model was tuned with
+            inputs = tuple(_zeros(text, home_of(model)) for text in self.signature.inputs)
+        work = Inference(copied_module("model", model), inputs)
         subject = subject_of(work, _folder(folder))
         subject.contexts.append(lambda: inference_mode(True))
         subject.ready = self.ready_files()
-        expected = self._expected(subject) if subject.ready else None
+        expected = None
+        if subject.ready:
+            example = subject.example()
+            with preserved_rng(), inference_mode(True):
+                expected = subject.model(*example.args, **example.kwargs)
         apply_levers(subject, self.configuration)
         finished = subject.finished()
         assert isinstance(finished, Inference)
@@ -190,12 +196,6 @@ class Recipe(Record, frozen=True, kw_only=True):
             for lever in self.levers
             if lever.artefacts
         }
-
-    def _expected(self, subject: Subject) -> Any:
-        """What the model computes of the example before anything is applied."""
-        example = subject.example()
-        with preserved_rng(), inference_mode(True):
-            return subject.model(*example.args, **example.kwargs)
 
     def _require_same_results(self, subject: Subject, model: nn.Module, expected: Any) -> None:
         """What is loaded from files passes the gate again."""
@@ -231,10 +231,6 @@ class Recipe(Record, frozen=True, kw_only=True):
         subject = subject_of(own, _folder(None))
         apply_levers(subject, self.configuration)
         return subject.finished()
-
-    def _example(self, model: nn.Module) -> Any:
-        """Zeros of the shapes and dtypes that the model was tuned with."""
-        return tuple(_zeros(text, home_of(model)) for text in self.signature.inputs)
 
     def _warn_elsewhere(self) -> None:
         fields = differing_fields(self.environment, read_environment())
