@@ -23,7 +23,6 @@ from pyrometer.tuning.checkpointing.private import (
     activation_budget,
     current_activation_budget,
     forget_compiled,
-    missing,
 )
 from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 from pyrometer.tuning.checkpointing.sentence import plan_sentence
@@ -55,17 +54,17 @@ def plan_compiled(work: Training, wish: Wish, *, budget_s: Seconds, seed: int = 
     Raises:
         InputError: another strategy, or this torch has no such setting.
     """
-    lacking = [text for text in missing() if "activation_memory_budget" in text]
-    if lacking:
+    begun = current_activation_budget()
+    if begun is None:
         raise InputError(
-            f"checkpointing: this torch lacks {lacking[0]}; plan for the model without torch.compile"
+            "checkpointing: this torch lacks activation_memory_budget: nothing can be planned for compiled models; "
+            "plan for the model without torch.compile"
         )
     if wish.strategy != "optimal":
         raise InputError(
             f"strategy: got {wish.strategy!r}; for compiled models the compiler decides what to compute again; "
             "use optimal, or the model without torch.compile"
         )
-    begun = current_activation_budget()
     shares = [begun, *(share for share in SHARES if share != begun)]
     clock = clock_for(torch.device("cpu"))
     deadline_ns = clock.host_ns() + int(budget_s * 1e9)
