@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.errors import UsageError
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pyrometer.workload.changes.checkpointing import Applied
-    from pyrometer.workload.changes.policies import Policy
 
 
 class StepFigures(Record, frozen=True, kw_only=True):
@@ -140,5 +139,5 @@ class CheckpointPlan(Record, frozen=True, kw_only=True):
             )
         from pyrometer.workload.changes.checkpointing import checkpointed
 
-        policies = {module: cast("Policy", self.policy[module]) for module in self.modules}
+        policies: Any = {module: self.policy[module] for module in self.modules}
         return checkpointed(model, policies, self.written, preserve_rng=self.preserve_rng)
