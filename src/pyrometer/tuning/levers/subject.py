@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
 from pyrometer.tuning.levers.tuned_model import ContextFactory, TensorChange, TunedModel
@@ -96,13 +95,10 @@ class Subject:
         if isinstance(self.work, Training):
             raise InputError("a training workload has batches, and no example inputs")
         source, fixed = argument_source(self.work.inputs, home_of(self.model), self.work.config)
-        return [self._changed(source()) for _ in range(1 if fixed else most)]
-
-    def _changed(self, arguments: Arguments) -> Arguments:
+        drawn = [source() for _ in range(1 if fixed else most)]
         for change in self.inputs_changed:
-            args, kwargs = pytree.tree_map_only(torch.Tensor, change, (arguments.args, arguments.kwargs))
-            arguments = Arguments(args, kwargs)
-        return arguments
+            drawn = [arguments.mapped(change) for arguments in drawn]
+        return drawn
 
     def shapes_vary(self) -> bool:
         """Whether the first few inputs differ in their shapes."""
