@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -68,8 +69,8 @@ def alone(work: Training) -> Trainee:
     return Trainee(work, work.parts.model, work.parts.optimizer, BatchStream(work.batches))
 
 
-def distributed(work: Training, parallel: Parallel) -> Trainee:
-    """Wrapped for the process group that is up.
+def distributed(work: Training, parallel: Parallel, group: dist.ProcessGroup | None = None) -> Trainee:
+    """Wrapped for a process group; for the one of all ranks where none is given.
 
     Raises:
         InputError: it has no parameters to train, or cannot be wrapped.
@@ -81,13 +82,31 @@ def distributed(work: Training, parallel: Parallel) -> Trainee:
         )
     batches = BatchStream(work.batches)
     if parallel == "ddp":
-        return Trainee(work, DistributedDataParallel(model), work.parts.optimizer, batches)
+        wrapped = DistributedDataParallel(model, process_group=group)
+        return Trainee(work, wrapped, work.parts.optimizer, batches)
+    from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.fsdp import fully_shard  # takes most of a second, which DDP does without
 
-    for block in blocks(model):
-        fully_shard(block)
-    fully_shard(model)
+    device = next(model.parameters()).device.type
+    mesh = None if group is None else DeviceMesh.from_group(group, device)
+    for part in (*blocks(model), model):
+        fully_shard(part, mesh=mesh)
     return Trainee(work, model, _anew(work.parts.optimizer, model), batches)
+
+
+def silent(work: Training, parallel: Parallel, group: dist.ProcessGroup) -> Trainee:
+    """Wrapped alike for a group that sends nothing: all that wrapping costs, without a message."""
+    trainee = distributed(work, parallel, group)
+    if isinstance(trainee.model, DistributedDataParallel):
+        trainee.model.register_comm_hook(None, lambda _state, bucket: _as_it_is(bucket))
+    return trainee
+
+
+def _as_it_is(bucket: Any) -> torch.futures.Future[torch.Tensor]:
+    """What DDP's own reducer expects of a group, which a fake one does not answer."""
+    future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
 
 
 def _anew(optimizer: torch.optim.Optimizer, model: nn.Module) -> torch.optim.Optimizer:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import torch
 
@@ -152,18 +153,18 @@ def _links(runs: dict[int, Ran]) -> Links:
 
 
 def check(ran: Ran, schedule: Schedule) -> ScaleCheck:
-    """The prediction from what the same run took without communication, beside what it took with it."""
+    """The prediction from what the same run took wrapped and without communication, beside what it took with it."""
     links = _links({schedule.ranks: ran})
     low_s, high_s = np.quantile(ran.own_s, (0.25, 0.75))
     alone = Alone(times_s=ran.own_s, low_s=float(low_s), high_s=float(high_s), units=1.0)
-    predicted = predict(schedule, alone, links)
+    predicted = predict(msgspec.structs.replace(schedule, wrapping_ratio=1.0), alone, links)
     return ScaleCheck(
         ranks=schedule.ranks,
         predicted_s=predicted.step_s,
         low_s=predicted.low_s,
         high_s=predicted.high_s,
         measured_s=float(np.median(ran.together_s)),
-        alone_s=alone.median_s,
+        alone_s=float(np.median(ran.alone_s)),
     )
 
 

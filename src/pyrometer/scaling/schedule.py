@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pyrometer.errors import InputError
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.scaling.distributing import Trainee, alone, distributed, state_bytes, unit_bytes
+from pyrometer.scaling.fake import join_fake_world
 from pyrometer.scaling.record import CollectiveCall, Operation, Parallel, Schedule
 from pyrometer.workload.training import Training
 
@@ -62,7 +63,7 @@ def schedules_at(
     for ranks in numbers:
         work = load()
         unit = unit_bytes(work.parts.model) if parallel == "fsdp" else 0
-        _fake_group(ranks)
+        join_fake_world(ranks)
         try:
             trainee = distributed(work, parallel)
             issued: Issued = []
@@ -103,16 +104,6 @@ class Timed(NamedTuple):
     at: list[Ratio]
     ends: dict[str, Ratio]
     ratio: Ratio
-
-
-def _fake_group(ranks: int) -> None:
-    try:
-        from torch.testing._internal.distributed.fake_pg import FakeStore  # the one place that has it
-    except ImportError as error:
-        raise InputError(
-            f"torch {torch.__version__} has no fake process group; scale needs torch 2.13 or later"
-        ) from error
-    dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
 
 
 def _note_buckets(trainee: Trainee, issued: Issued) -> None:
@@ -175,6 +166,13 @@ def _in_turns(
         # DDP does all that the plain step does; FSDP2 updates a shard, and may do less.
         ratio=max(statistics.median(ratios), 1.0 if parallel == "ddp" else 0.0),
     )
+
+
+def copying_s(trainee: Trainee) -> Seconds:
+    """What a fake group copies in a step of FSDP2, where a real one would send; DDP's sends nothing."""
+    if isinstance(trainee.model, DistributedDataParallel):
+        return 0.0
+    return statistics.median(_watched(trainee, [], "fsdp").sending_s for _ in range(LEAST_STEPS + 1))
 
 
 def _clock(trainee: Trainee) -> Clock:

@@ -19,10 +19,11 @@ import torch.distributed as dist
 from pyrometer.bench.garbage import hiding
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, from_json, to_json
-from pyrometer.scaling.distributing import Trainee, alone, distributed
+from pyrometer.scaling.distributing import Trainee, alone, distributed, silent
+from pyrometer.scaling.fake import fake_group
 from pyrometer.scaling.links import Measured
 from pyrometer.scaling.record import Operation, Parallel, Schedule
-from pyrometer.scaling.schedule import schedules_at
+from pyrometer.scaling.schedule import copying_s, schedules_at
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import parse_target
 from pyrometer.workload.training import Training
@@ -35,8 +36,14 @@ TIMEOUT = dt.timedelta(seconds=60)
 _kept: list[Trainee] = []
 """Until this process ends; see `main`."""
 
-BLOCK = 3
-"""Calls of one kind before those of the next."""
+BLOCKS = (4, 12)
+"""Fewest and most calls of one kind before those of the next."""
+
+BLOCK_S = 0.5
+"""Of a block, between these."""
+
+UNSETTLED = 3
+"""The first of so many in a block find caches and memory as another kind left them, which no step of a real run does."""
 
 
 class Request(Record, frozen=True, kw_only=True):
@@ -59,8 +66,11 @@ class Ran(Record, frozen=True, kw_only=True):
 
     backend: str
     links: list[Measured]
+    alone_s: list[Seconds] = []
+    """Steps of each process by itself, not wrapped."""
+
     own_s: list[Seconds] = []
-    """Steps without communication of each process by itself."""
+    """The same, wrapped for a group that sends nothing."""
 
     together_s: list[Seconds] = []
     """Steps with communication, of the slowest process."""
@@ -109,18 +119,21 @@ def run(request: Request) -> Ran:
     dist.init_process_group(backend, timeout=TIMEOUT)
     sent = messages(device)
     if request.target is not None:
-        _kept.extend([alone(_work(request)), distributed(_work(request), request.parallel)])
+        _kept.append(alone(_work(request)))
+        _kept.append(silent(_work(request), request.parallel, fake_group()))
+        _kept.append(distributed(_work(request), request.parallel))
     calls = [*sent.values(), *(trainee.step for trainee in _kept)]
     times = in_turns(calls, device, request.budget_s)
     # The last to come did not wait: what the message itself takes is what it took there.
     links = [(*message, float(each.min(dim=0).values.median())) for message, each in zip(sent, times)]  # noqa: B905 - steps follow
     if not _kept:
         return Ran(backend=backend, links=links)
-    apart, together = times[len(sent) :]
+    apart, wrapped, together = times[len(sent) :]
     return Ran(
         backend=backend,
         links=links,
-        own_s=apart.flatten().tolist(),
+        alone_s=apart.flatten().tolist(),
+        own_s=(wrapped - copying_s(_kept[1])).flatten().tolist(),
         together_s=together.max(dim=0).values.tolist(),
     )
 
@@ -156,18 +169,28 @@ def in_turns(
     """
     times: list[list[Seconds]] = [[] for _ in calls]
     go_on = torch.ones(1, device=device)
-    for call in calls:
-        for _ in range(BLOCK):
-            call()
+    sizes = _block_sizes(calls, device)
     began_s = time.perf_counter()
     while go_on.item():
-        for call, into in zip(calls, times, strict=True):
-            for _ in range(BLOCK):
+        for call, size, into in zip(calls, sizes, times, strict=True):
+            for number in range(size):
                 dist.barrier()
-                into.append(_timed(call, device))
+                took_s = _timed(call, device)
+                if UNSETTLED * number >= size:
+                    into.append(took_s)
         go_on.fill_(float(time.perf_counter() - began_s < budget_s))
         dist.broadcast(go_on, 0)
     return [_all_ranks(each, device) for each in times]
+
+
+def _block_sizes(calls: Sequence[Callable[[], object]], device: torch.device) -> list[int]:
+    """How often each is called before the next kind, the same on all ranks; what it costs warm decides."""
+    fewest, most = BLOCKS
+    took_s = torch.tensor(
+        [[_timed(call, device) for _ in range(fewest)][-1] for call in calls], device=device
+    )
+    dist.all_reduce(took_s, dist.ReduceOp.MAX)
+    return [min(most, max(fewest, int(BLOCK_S / max(each, 1e-9)))) for each in took_s.tolist()]
 
 
 def _timed(call: Callable[[], object], device: torch.device) -> Seconds:

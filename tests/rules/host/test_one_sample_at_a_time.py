@@ -55,6 +55,22 @@ def test_a_comprehension_is_a_loop(sampled: Sampled, only: Callable[..., Finding
 
 
 @pytest.mark.parametrize(
+    "new",
+    ["torch.tensor([board.cells])", "board[None, :]", "board.reshape(1, -1).to(model.device)", "one"],
+)
+def test_a_batch_of_one_is_known_however_it_is_written(
+    sampled: Sampled, only: Callable[..., Finding], new: str
+) -> None:
+    source = SOURCE.replace("board.unsqueeze(0)", new)
+    if new == "one":
+        source = source.replace(
+            "    return model", "    one = torch.as_tensor([board.cells])\n    return model"
+        )
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "return " in text)
+    assert only(CODE, sampled(source, {line: SPENT}, loops=ROUNDS)).where.line == line
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("board.unsqueeze(0)", "board"),

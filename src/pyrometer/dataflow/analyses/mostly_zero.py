@@ -35,15 +35,16 @@ def mostly_zero(graph: FlowGraph) -> list[MostlyZero]:
             if (value.zero_share or 0.0) >= MOSTLY and (value.is_one_hot or not trained[number]):
                 groups[call.where.file, call.where.line].append((call, number))
                 break
-    told = [_mostly_zero(graph, calls) for calls in groups.values()]
+    products = {call.number for calls in groups.values() for call, _ in calls}
+    told = [_mostly_zero(graph, calls, products) for calls in groups.values()]
     return sorted((fact for fact in told if fact.share >= MIN_SHARE), key=lambda fact: -fact.share)
 
 
-def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]]) -> MostlyZero:
+def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]], products: set[int]) -> MostlyZero:
     first, number = max(calls, key=lambda pair: pair[0].seconds)
     counted = {other for call, _ in calls for other in (call.number, *graph.backward_of.get(call.number, ()))}
     for _, operand in calls:
-        _add_makers(graph, operand, counted)
+        _add_makers(graph, operand, counted, products)
     seconds = sum(graph.calls[each].seconds for each in counted)
     value = graph.values[number]
     return MostlyZero(
@@ -58,8 +59,8 @@ def _mostly_zero(graph: FlowGraph, calls: list[tuple[Call, int]]) -> MostlyZero:
     )
 
 
-def _add_makers(graph: FlowGraph, number: int, counted: set[int]) -> None:
-    """Add the calls that make a value, as far as nothing else reads what they make."""
+def _add_makers(graph: FlowGraph, number: int, counted: set[int], products: set[int]) -> None:
+    """Add the calls that make a value, as far as nothing else reads what they make; other such products are told at their own line."""
     # A matrix that is filled element by element has as many values as elements, each the base of the next.
     asked, seen = [number], set[int]()
     while asked:
@@ -67,7 +68,7 @@ def _add_makers(graph: FlowGraph, number: int, counted: set[int]) -> None:
         if value.base is not None and value.base not in seen:
             seen.add(value.base)
             asked.append(value.base)
-        if value.maker is None or value.maker in counted:
+        if value.maker is None or value.maker in counted | products:
             continue
         readers = {reader for made in graph.calls[value.maker].writes for reader in graph.readers[made]}
         if readers <= counted:

@@ -27,7 +27,7 @@ def of_check(document: CheckDocument) -> ShortAnswer:
     return answer._replace(
         alerts=answer.alerts or ([] if launch is not None else [*_ended(script), *_evaluates(script)]),
         bound=step.bound(document.evidence),
-        nothing=fixes.nothing(document.diagnosis),
+        nothing=fixes.nothing(document.diagnosis) if answer.whole is not None else "",
         remarks=fixes.remarks(document.diagnosis),
         tries=_tries(document),
     )

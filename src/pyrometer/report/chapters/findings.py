@@ -18,12 +18,17 @@ from pyrometer.rules.finding import Finding, Suppressed
 def of_document(document: EvidenceDocument) -> list[Chapter]:
     """What the rules found, behind what must be mended before; nothing where none was asked and nothing failed.
 
-    That no rule found a fault is not said above an observer's own advice.
+    That no rule found a fault is not said above an observer's own advice, nor of a script in which no step was seen.
     """
-    diagnosis, m = document.diagnosis, document.evidence.measurement
+    diagnosis, m, script = document.diagnosis, document.evidence.measurement, document.evidence.script
     first = of_measurement.mending(m) if m is not None else None
     observers = (document.evidence.memory, document.evidence.snapshot)
-    if not diagnosis.findings and first is None and any(part and part.advice for part in observers):
+    unseen = m is None and script is not None
+    if (
+        not diagnosis.findings
+        and first is None
+        and (unseen or any(part and part.advice for part in observers))
+    ):
         return []
     if diagnosis.findings or diagnosis.reading or diagnosis.num_rules:
         return [_chapter(diagnosis.findings, diagnosis.suppressed, first, document.target)]

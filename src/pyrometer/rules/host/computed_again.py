@@ -38,10 +38,12 @@ No fix is applied: the values are the same; what is kept takes memory until the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio, format_percent
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.flowing import METHOD, left_at_best, of_step
 from pyrometer.rules.host.patterns.spending import is_certain, loop_around, rounds_text, spread
 from pyrometer.rules.joining import is_same_file
@@ -64,39 +66,62 @@ STAYS = 0.2
 """Of the needless time at worst: what is kept is read from memory again."""
 
 
+class Again(NamedTuple):
+    """What a step computes again at one line."""
+
+    number: int
+    fact: Repeated
+    told: Ratio
+    share: Share
+
+
 @RULE.in_evidence("dataflow")
 def explain(case: Case) -> Findings:
-    """Lines that compute again what the same step has computed."""
+    """What is computed again, by line; where lines of one part of a model do so, one finding for the part."""
     assert case.dataflow is not None
+    parts: dict[str, list[Again]] = defaultdict(list)
     for number, fact in enumerate(case.dataflow.repeated):
-        told, share = _share(case, fact)
-        if fact.since != "same step" or fact.where.file is None or told < case.limit(RULE, "min_share"):
-            continue
-        place, line = place_of(case, fact.where, op=fact.operators[0]), _line(case, fact)
-        loop = None if case.host is None or line is None else loop_around(case.host, line)
-        results = "one result" if fact.results == 1 else f"{fact.results} results"
-        yield RULE.finding(
-            message=f"{', '.join(fact.operators[:2])}{spoken(place)} compute{'s' if len(fact.operators) == 1 else ''} {results} again that the step has "
-            f"already, {fact.calls_per_step:,.0f} times in each{rounds_text(loop)}: {format_percent(told)} of it",
-            where=place,
-            evidence={
-                "share": told,
-                "results": fact.results,
-                "calls_per_step": fact.calls_per_step,
-                "operators": fact.operators,
-            },
-            links=[f"/dataflow/repeated/{number}"],
-            cost=case.cost_of(told, METHOD),
-            gain=Gain(
-                ratio_low=left_at_best(share.most),
-                ratio_high=1 - (1 - STAYS) * share.least,
-                method="removal: all but the first computation of each result",
-            ),
-            confidence="high",
-            advice="Compute it once, before the loop or in the caller, and hand the result on; where several modules need it, let the first keep it for "
-            "the others, or compute it in the module above them.",
-            resource=f"again:{place.text}",
-        )
+        if fact.since == "same step" and fact.where.file is not None:
+            part = (fact.where.module or "").partition(".")[0]
+            parts[part or fact.where.text].append(Again(number, fact, *_share(case, fact)))
+    for every in parts.values():
+        told = min(1.0, sum(again.told for again in every))
+        if told >= case.limit(RULE, "min_share"):
+            yield _finding(case, every, told)
+
+
+def _finding(case: Case, every: list[Again], told: Ratio) -> Finding:
+    first = every[0].fact
+    part = (first.where.module or "").partition(".")[0]
+    place, line = place_of(case, first.where, op=first.operators[0]), _line(case, first)
+    operators = list(dict.fromkeys(operator for again in every for operator in again.fact.operators))
+    number = sum(again.fact.results for again in every)
+    loop = None if case.host is None or line is None else loop_around(case.host, line)
+    results = "one result" if number == 1 else f"{number} results"
+    who = f"`{part}`" if len(every) > 1 and part else f"{', '.join(operators[:2])}{spoken(place)}"
+    verb = "compute" if len(operators) > 1 and len(every) == 1 else "computes"
+    return RULE.finding(
+        message=f"{who} {verb} {results} again that the step has "
+        f"already, {first.calls_per_step:,.0f} times in each{rounds_text(loop)}: {format_percent(told)} of it",
+        where=place,
+        evidence={
+            "share": told,
+            "results": number,
+            "calls_per_step": first.calls_per_step,
+            "operators": operators,
+        },
+        links=[f"/dataflow/repeated/{again.number}" for again in every],
+        cost=case.cost_of(told, METHOD),
+        gain=Gain(
+            ratio_low=left_at_best(min(1.0, sum(again.share.most for again in every))),
+            ratio_high=1 - (1 - STAYS) * min(1.0, sum(again.share.least for again in every)),
+            method="removal: all but the first computation of each result",
+        ),
+        confidence="high",
+        advice="Compute it once, before the loop or in the caller, and hand the result on; where several modules need it, let the first keep it for "
+        "the others, or compute it in the module above them.",
+        resource=f"again:{place.text}",
+    )
 
 
 def _share(case: Case, fact: Repeated) -> tuple[Ratio, Share]:

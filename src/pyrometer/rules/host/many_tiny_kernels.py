@@ -36,14 +36,17 @@ No fix is applied: reductions over other shapes and fused kernels may round diff
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
+from pyrometer.rules.host.patterns.recurrent_cells import OVER_TIME, layer_for
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
+from pyrometer.rules.joining import function_at
 from pyrometer.rules.kernels.patterns.updates import SAVED
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.rule import Case, Findings, Limit, declare
@@ -137,7 +140,7 @@ def explain(case: Case) -> Findings:
         advice=(
             "Most of them update parameters: build the optimizer with `fused=True`, or with `foreach=True` where that is not to be had."
             if updates
-            else _advice(place, fusible)
+            else _layer(case, place) or _advice(place, fusible)
         ),
         rewrite=None,
         resource="optimizer" if updates and tiny.what == "operators" else "launch",
@@ -181,6 +184,14 @@ def _fusible(case: Case) -> list[tuple[int, Sequence]]:
         for i, sequence in found
         if is_tiny(sequence, case.trace) and sequence.where.phase != OPTIMIZER
     ]
+
+
+def _layer(case: Case, place: Place) -> str:
+    """What to do where the work is that of a recurrent cell in a loop over time."""
+    found = function_at(place, case.modules)
+    loops = [node for node in ast.walk(found[1]) if isinstance(node, ast.For)] if found is not None else []
+    layers = [layer for loop in loops if found is not None and (layer := layer_for(found[0], loop))]
+    return OVER_TIME.format(layer=layers[0]) if layers else ""
 
 
 def _advice(place: Place, fusible: list[tuple[int, Sequence]]) -> str:

@@ -1,7 +1,7 @@
 """A model is asked for one sample at a time, in a loop whose rounds do not depend on each other.
 
 ## What it does
-Finds calls of a model with a single sample, given the dimension of a batch by `unsqueeze(0)` or `[None]`, in a loop or
+Finds calls of a model with a single sample, given the dimension of a batch by `unsqueeze(0)`, `[None]` or `torch.tensor([x])`, in a loop or
 comprehension (or in a function that one calls) of which no round needs the answer of another. It speaks where such calls take a good
 part of the step and are short, so that most of each is dispatch.
 
@@ -62,6 +62,8 @@ LEFT_AT_BEST = 0.1
 LEFT_AT_WORST = 0.7
 """Of the calls' time: small networks took a third to a tenth of it in batches."""
 
+MAKES_TENSORS = frozenset({"torch.tensor", "torch.as_tensor", "torch.stack", "numpy.array", "numpy.asarray"})
+MOVES = frozenset({"to", "cuda", "float", "double", "half", "long", "contiguous"})
 LIBRARIES = ("torch.", "torchvision.", "numpy.")
 NO_MODELS = frozenset({*dir(builtins), "append", "extend", "insert", "add", "put"})
 """What samples are given to, too."""
@@ -140,25 +142,27 @@ def _asks_for_one(module: Module, call: ast.Call) -> bool:
         return False
     if isinstance(call.func, ast.Attribute) and module.value_of(call.func.value).is_tensor:
         return False
-    return any(
-        (
-            isinstance(given, ast.Call)
-            and _last_name(given.func) == "unsqueeze"
-            and _is_first(module, given.args)
-        )
-        or (isinstance(given, ast.Subscript) and _is_new(given.slice))
-        for given in call.args
-    )
+    return any(_is_single(module, given) for given in call.args)
 
 
-def _is_first(module: Module, dims: list[ast.expr]) -> bool:
-    return len(dims) == 1 and module.literal(dims[0]) == 0
-
-
-def _is_new(index: ast.expr) -> bool:
-    """`None`, by itself or before others."""
-    first = index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index
-    return isinstance(first, ast.Constant) and first.value is None
+def _is_single(module: Module, given: ast.expr, *, by_name: bool = True) -> bool:
+    """Whether it is a batch of one, as it is written or as the name got it: `x.unsqueeze(0)`, `x[None]`, `torch.tensor([x])`."""
+    single = False
+    match given:
+        case ast.Subscript(slice=ast.Constant(value=None) | ast.Tuple(elts=[ast.Constant(value=None), *_])):
+            single = True
+        case ast.Name() if by_name:
+            values = module.assignments(given.id, given)
+            single = len(values) == 1 and _is_single(module, values[0], by_name=False)
+        case ast.Call(func=ast.Attribute(attr="unsqueeze"), args=[dimension]):
+            single = module.literal(dimension) == 0
+        case ast.Call(func=ast.Attribute(attr="view" | "reshape"), args=[size, _, *_]):
+            single = module.literal(size) == 1
+        case ast.Call(func=function, args=[ast.List(elts=[row]), *_]):
+            single = module.name_of(function) in MAKES_TENSORS and not isinstance(row, ast.Starred)
+        case ast.Call(func=ast.Attribute(value=inner, attr=moved)):
+            single = moved in MOVES and _is_single(module, inner, by_name=by_name)
+    return single
 
 
 def _innermost(module: Module, node: ast.AST) -> Walked | None:

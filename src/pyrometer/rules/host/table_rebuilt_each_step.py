@@ -121,7 +121,8 @@ def _lines(case: Case, module: Module) -> Iterator[HostLine]:
     here = [line for line in case.host.lines if module_of(line.where.file, case.modules) is module]
     if not here or not module.imports_torch:
         return
-    fixed = Fixed(module, trained=case.program is None or case.program.kind != "inference")
+    trained = case.program is None or case.program.kind != "inference"
+    fixed = Fixed(module, trained=trained, ran=frozenset(line.where.line or 0 for line in here))
     numbers: set[int] = set()
     for function in module.nodes(ast.FunctionDef):
         if function.name != "__init__":

@@ -50,11 +50,13 @@ class Fixed:
     """What is the same in each step, in one file.
 
     `trained`: parameters change from step to step; where they do not, what is made of them alone is fixed, too.
+    `ran`: lines that are known to run in each step, beside those of which the source tells.
     """
 
-    def __init__(self, module: Module, *, trained: bool = True) -> None:
+    def __init__(self, module: Module, *, trained: bool = True, ran: frozenset[int] = frozenset()) -> None:
         self.module = module
         self.trained = trained
+        self.ran = ran
         self.names: dict[FunctionNode, frozenset[str]] = {}
 
     def statements(self, function: FunctionNode) -> list[ast.stmt]:
@@ -235,7 +237,7 @@ class Fixed:
             if argument.annotation is not None and last_name(argument.annotation) in NUMBERS
         }
         every = self.module.heat.calls_of(function) if depth < DEEPEST else ()
-        calls = [call for call in every if self.module.hot(call) is not None]  # not those of the set-up
+        calls = [call for call in every if self._runs_in_steps(call)]
         first = 1 if self.module.classes.class_of_method(function) is not None else 0
         for number, argument in enumerate(arguments[first:]):
             passed = [_passed(call, number, argument.arg) for call in calls]
@@ -244,6 +246,12 @@ class Fixed:
             ):
                 said.add(argument.arg)
         return frozenset(said)
+
+    def _runs_in_steps(self, call: ast.Call) -> bool:
+        """Whether it is none of the set-up."""
+        function = self.module.function_of(call)
+        ran = call.lineno in self.ran and (function is None or function.name != "__init__")
+        return ran or self.module.hot(call) is not None
 
     def _passes_fixed(self, call: ast.Call, value: ast.expr | None, depth: int) -> bool:
         caller = self.module.function_of(call)

@@ -16,7 +16,7 @@ from pyrometer.place import Place
 from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loops
-from pyrometer.rules.host.patterns.recurrent_cells import layer_for
+from pyrometer.rules.host.patterns.recurrent_cells import OVER_TIME, layer_for
 from pyrometer.rules.host.patterns.rounds import frames_of, repeated_ns, rounds_of, work_share
 from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, spread
 from pyrometer.rules.host.patterns.starvation import starvation
@@ -72,11 +72,6 @@ OF_WEIGHTS = (
     "Do it for all weights by a few calls: `torch._foreach_lerp_(averaged, weights, 1 - decay)`, `torch._foreach_norm(gradients)` and the other "
     "`torch._foreach_…` functions take lists of tensors, which are made once; under `torch.no_grad()`, where they change weights. Averages of weights are "
     "ready-made: `torch.optim.swa_utils.AveragedModel`."
-)
-
-OVER_TIME = (
-    "Give the whole sequence to `{layer}`, which goes over it in one call and multiplies all inputs at once; it takes the weights of the cell, as "
-    "`weight_ih_l0` and so on. What each round does beside the cell comes after it, for all steps at once."
 )
 
 Walked = Loop | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp

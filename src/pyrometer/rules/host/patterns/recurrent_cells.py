@@ -8,6 +8,11 @@ from pyrometer.rules.rule import Module
 
 LAYERS = {"torch.nn.LSTMCell": "nn.LSTM", "torch.nn.GRUCell": "nn.GRU", "torch.nn.RNNCell": "nn.RNN"}
 
+OVER_TIME = (
+    "Give the whole sequence to `{layer}`, which goes over it in one call and multiplies all inputs at once; it takes the weights of the cell, as "
+    "`weight_ih_l0` and so on. What each round does beside the cell comes after it, for all steps at once."
+)
+
 
 def layer_for(module: Module, loop: ast.AST) -> str | None:
     """The layer that does what the cells that a loop calls do in its rounds; nothing where the first is fed what a round makes."""
