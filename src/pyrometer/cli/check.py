@@ -75,8 +75,8 @@ def command(
 ) -> int:
     """Measure, observe and explain TARGET, and write a report.
 
-    A script runs as it would without Pyrometer: its output and exit code are its own, and the summary goes to stderr.
-    Put its arguments after --.
+    A script runs as it would without Pyrometer: its output is its own, and the summary goes to stderr. So is its
+    exit code; one in which no step was seen ends with 3. Put its arguments after --.
     """
     with uncollected():
         from pyrometer.report.attaching import draw, with_sources

@@ -43,6 +43,7 @@ from pyrometer.rules.host.patterns.spending import is_certain, spread
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of
 from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
+from pyrometer.source.index import last_name
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _loop_of(module: Module, line: HostLine) -> Rounds | None:
     loop = _innermost(module, asked)
     around = module.function_of(asked)
     if loop is None and around is not None:
-        callers = (call for call in module.nodes(ast.Call) if _last_name(call.func) == around.name)
+        callers = (call for call in module.nodes(ast.Call) if last_name(call.func) == around.name)
         loops = (_innermost(module, call) for call in callers)
         loop = next((found for found in loops if found is not None), None)
     if not isinstance(loop, Rounds) or element_of((module, loop)) is not None or carries_over(module, loop):
@@ -138,11 +139,11 @@ def _loop_of(module: Module, line: HostLine) -> Rounds | None:
 
 def _asks_for_one(module: Module, call: ast.Call) -> bool:
     """Whether something of the program's own is called with what has just got the dimension of a batch."""
-    if (module.name_of(call.func) or "").startswith(LIBRARIES) or _last_name(call.func) in NO_MODELS:
+    if (module.name_of(call.func) or "").startswith(LIBRARIES) or last_name(call.func) in NO_MODELS:
         return False
     if isinstance(call.func, ast.Attribute) and module.value_of(call.func.value).is_tensor:
         return False
-    return any(_is_single(module, given) for given in call.args)
+    return bool(call.args) and _is_single(module, call.args[0])
 
 
 def _is_single(module: Module, given: ast.expr, *, by_name: bool = True) -> bool:
@@ -153,7 +154,8 @@ def _is_single(module: Module, given: ast.expr, *, by_name: bool = True) -> bool
             single = True
         case ast.Name() if by_name:
             values = module.assignments(given.id, given)
-            single = len(values) == 1 and _is_single(module, values[0], by_name=False)
+            in_round = [value for value in values if _innermost(module, value) is _innermost(module, given)]
+            single = len(values) == len(in_round) == 1 and _is_single(module, values[0], by_name=False)
         case ast.Call(func=ast.Attribute(attr="unsqueeze"), args=[dimension]):
             single = module.literal(dimension) == 0
         case ast.Call(func=ast.Attribute(attr="view" | "reshape"), args=[size, _, *_]):
@@ -174,7 +176,3 @@ def _innermost(module: Module, node: ast.AST) -> Walked | None:
         if isinstance(above, Walked) and (above in loops or isinstance(above, COMPREHENSIONS)):
             return above
     return None
-
-
-def _last_name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
