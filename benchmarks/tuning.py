@@ -46,7 +46,7 @@ from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.cases import cases_of, refreshed_source
 from pyrometer.tuning.trials.gate import CaseError, Limits, coarsest, judge
-from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.tuning.trials.results import case_error
 from pyrometer.tuning.tune import search_recipe
 from pyrometer.workload.inputs import Arguments, argument_source
@@ -385,7 +385,7 @@ def _searched(name: str, folder: Path, settings: TuneSettings) -> Found:
 def _ratio(target: Target, configuration: Configuration) -> float:
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())
-        with opened(laboratory, ()) as baseline:
+        with laboratory.open(()) as baseline:
             laboratory.keep_reference(baseline)
         verdict, _, _ = confirm(laboratory, configuration, Pairs(2, 20.0), _told)
     return verdict.ratio
@@ -396,7 +396,7 @@ def _exhausted(target: Target, found: Found, only: list[str]) -> tuple[str, floa
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())
-        with opened(laboratory, ()) as baseline:
+        with laboratory.open(()) as baseline:
             choices = laboratory.survey(
                 baseline, [name for name in levers() if not only or name in only]
             ).choices
@@ -404,7 +404,7 @@ def _exhausted(target: Target, found: Found, only: list[str]) -> tuple[str, floa
             best, ratio = (), 1.0
             for configuration in _all(choices):
                 try:
-                    with opened(laboratory, configuration) as side:
+                    with laboratory.open(configuration) as side:
                         if side.opened.not_applied or not laboratory.check(side).passes:
                             continue
                         reached = laboratory.compare(baseline, side, 20.0).ratio

@@ -1,7 +1,5 @@
 """Before a version is served: recipes are applied and proved, buckets checked, batches sized, bad models refused."""
 
-import datetime as dt
-
 import pytest
 import torch
 from torch import nn
@@ -16,7 +14,7 @@ from pyrometer.serving.starting.preparing import Preparing, row_edges
 from pyrometer.serving.starting.source import Source, source_of
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome
-from pyrometer.tuning.recipe.making import make_recipe
+from pyrometer.tuning.recipe.making import proved_levers
 from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.workload.inference import Inference
@@ -146,9 +144,10 @@ def test_threads_are_set_in_the_thread_of_the_model(prepare):
 
 
 def recipe_file(folder, model, inputs):
-    recipe = make_recipe(
-        (LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="channels_last")),
-        [LeverOutcome(name=name, outcome="kept", ratio=0.8) for name in ("fold_batchnorm", "channels_last")],
+    configuration = (LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="channels_last"))
+    outcomes = [LeverOutcome(name=choice.lever, outcome="kept", ratio=0.8) for choice in configuration]
+    recipe = Recipe(
+        levers=proved_levers(configuration, outcomes, {}),
         target="model.py:workload",
         kind="inference",
         commit=None,
@@ -156,8 +155,7 @@ def recipe_file(folder, model, inputs):
         proof=None,
         tolerance=0.03,
         environment=read_environment(),
-        artefacts={},
-        now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        created="2026-01-01T00:00:00+00:00",
     )
     return recipe.write(folder / "model.recipe.toml")
 

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
 from pyrometer.workload.batches import BatchStream
-from pyrometer.workload.inference import devices_of
+from pyrometer.workload.inference import home_of
 from pyrometer.workload.losses import BatchLoss
 from pyrometer.workload.state import preserved_grads, preserved_module, preserved_rng
 from pyrometer.workload.training import Training, TrainingSession
@@ -69,7 +69,7 @@ def judged_batches(work: Training) -> list[Any]:
 
 def mean_loss(model: nn.Module, batches: list[Any], loss: BatchLoss) -> float:
     """Over batches, in eval mode, without gradients; the model is left as it is."""
-    device = next(iter(devices_of(model)), torch.device("cpu"))
+    device = home_of(model)
     with preserved_rng(), preserved_module(model, parameters=False), torch.no_grad():
         model.eval()
         moved = (

@@ -6,8 +6,6 @@ temperature \\(T\\), the weight \\(a\\) of the teacher, and the workload's own l
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -89,7 +87,8 @@ def _losses(
     model: nn.Module, batch: Any, usual: BatchLoss, teacher: nn.Module, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The workload's loss, and the divergence from the teacher on what the student was called with."""
-    with _calls_of(model) as calls:
+    calls: list[tuple[Any, Any, Any]] = []
+    with model.register_forward_hook(lambda _, *call: calls.append(call), with_kwargs=True):
         hard = usual(model, batch)
     if not calls:
         raise InputError("loss: does not call the model that it is given; write it as loss(model, batch)")
@@ -107,20 +106,6 @@ def _losses(
     )
     soft = functional.kl_div(learned, taught, reduction="batchmean", log_target=True)
     return hard, soft * temperature**2
-
-
-@contextlib.contextmanager
-def _calls_of(model: nn.Module) -> Iterator[list[tuple[Any, Any, Any]]]:
-    calls: list[tuple[Any, Any, Any]] = []
-
-    def note(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        calls.append((args, kwargs, output))
-
-    handle = model.register_forward_hook(note, with_kwargs=True)
-    try:
-        yield calls
-    finally:
-        handle.remove()
 
 
 def _logits(whose: str, output: Any) -> torch.Tensor:

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from typing import Annotated, Any, Literal, TypeAlias
 
-import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
@@ -24,7 +23,7 @@ from pyrometer.record import Record, doc
 from pyrometer.tuning.batching.trial import OutOfMemory, run_for_memory
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.failure import user_code
-from pyrometer.workload.inference import devices_of
+from pyrometer.workload.inference import home_of
 from pyrometer.workload.training import Training
 from pyrometer.workload.variant import AUTOCAST_DTYPES
 
@@ -105,7 +104,7 @@ def in_mixed_precision(work: Training, dtype: str = "bfloat16") -> Training:
         raise InputError(f"dtype: got {dtype!r}; legal are {', '.join(AUTOCAST_DTYPES)}")
     mixed = work.variant(autocast=dtype)
     if dtype == "float16" and work.parts.scaler is None:
-        mixed.parts = work.parts._replace(scaler=torch.amp.GradScaler(_device(work).type))
+        mixed.parts = work.parts._replace(scaler=torch.amp.GradScaler(home_of(work.parts.model).type))
     return mixed
 
 
@@ -139,26 +138,23 @@ def audit_mixed_precision(
     seen = _watched(mixed, batches, steps)
     difference = _difference(reference.losses, seen.losses)
     speed = None if budget_s is None else compare(plain, mixed, budget_s=budget_s, clock=clock)
-    found = AmpAudit(
+    results, label_casts = seen.results(steps), seen.label_casts(steps)
+    return AmpAudit(
         dtype=dtype,
-        device=str(_device(work)),
+        device=str(home_of(work.parts.model)),
         float32_losses=reference.losses,
         losses=seen.losses,
         loss_difference=difference,
         num_overflows=seen.num_overflows,
         overflow_frequency=seen.num_overflows / steps,
         scale=seen.scale,
-        results=seen.results(steps),
-        label_casts=seen.label_casts(steps),
+        results=results,
+        label_casts=label_casts,
         speed=speed,
         float32_peak_bytes=None if budget_s is None else _peak(plain),
         peak_bytes=None if budget_s is None else _peak(mixed),
+        problems=_problems(difference, results, label_casts, overflows_late=seen.overflows_late),
     )
-    return _with_problems(found, overflows_late=seen.overflows_late)
-
-
-def _device(work: Training) -> torch.device:
-    return next(iter(devices_of(work.parts.model)), torch.device("cpu"))
 
 
 def _taken(work: Training, steps: int) -> list[Any]:
@@ -267,22 +263,22 @@ def _difference(reference: list[float], losses: list[float]) -> float | None:
 
 def _peak(work: Training) -> Bytes | None:
     try:
-        return run_for_memory(work, _device(work))
+        return run_for_memory(work, home_of(work.parts.model))
     except OutOfMemory:
         return None
 
 
-def _with_problems(found: AmpAudit, *, overflows_late: bool) -> AmpAudit:
-    low = sorted({f"{one.op} in {one.dtype}" for one in found.results if one.dtype in AUTOCAST_DTYPES})
-    problems = [
-        *(["losses are not finite"] if found.loss_difference is None else []),
-        *(
-            [f"losses differ by {format_percent(found.loss_difference, 2)} from float32"]
-            if found.loss_difference is not None and found.loss_difference > LOSS_BAND
-            else []
-        ),
-        *(["gradients still overflow after half of the audited steps"] if overflows_late else []),
-        *([f"results rounded: {', '.join(low)}"] if low else []),
-        *(f"labels cast from {cast.from_dtype} to {cast.to_dtype}" for cast in found.label_casts),
-    ]
-    return msgspec.structs.replace(found, problems=problems)
+def _problems(
+    difference: float | None, results: list[ResultDtype], casts: list[LabelCast], *, overflows_late: bool
+) -> list[str]:
+    problems = []
+    if difference is None:
+        problems.append("losses are not finite")
+    elif difference > LOSS_BAND:
+        problems.append(f"losses differ by {format_percent(difference, 2)} from float32")
+    if overflows_late:
+        problems.append("gradients still overflow after half of the audited steps")
+    low = sorted({f"{one.op} in {one.dtype}" for one in results if one.dtype in AUTOCAST_DTYPES})
+    if low:
+        problems.append(f"results rounded: {', '.join(low)}")
+    return problems + [f"labels cast from {cast.from_dtype} to {cast.to_dtype}" for cast in casts]

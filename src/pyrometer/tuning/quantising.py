@@ -44,6 +44,7 @@ class QuantisedTraining(NamedTuple):
     steps: int
 
 
+@preserved_rng()  # torchao makes layers anew, which draws random weights first
 def train_quantised(work: Training, steps: int = 100) -> QuantisedTraining:
     """Train a copy with int8 simulated in its linear layers, and quantise it.
 
@@ -57,11 +58,6 @@ def train_quantised(work: Training, steps: int = 100) -> QuantisedTraining:
         InputError: torchao is missing, no linear layer is large enough, or batches come from an iterator.
     """
     require_count("steps", steps)
-    with preserved_rng():  # torchao makes layers anew, which draws random weights first
-        return _train_quantised(work, steps)
-
-
-def _train_quantised(work: Training, steps: int) -> QuantisedTraining:
     missing = missing_packages(find_lever(LEVER))
     if missing is not None:
         raise InputError(f"train_quantised: {missing}")

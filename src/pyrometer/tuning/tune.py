@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import os
@@ -20,13 +21,13 @@ from pyrometer.record import to_json
 from pyrometer.rules.finding import Finding
 from pyrometer.settings import parse_bytes, parse_duration
 from pyrometer.store.commit import read_commit
-from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
+from pyrometer.tuning.levers.choice import LeverChoice, label_of
 from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import find_lever, select
 from pyrometer.tuning.outcome import LeverOutcome, RecipeSummary, Tuning
 from pyrometer.tuning.ranks.laboratory import RankLaboratory
-from pyrometer.tuning.recipe.making import kept_files, make_recipe, proof_of
-from pyrometer.tuning.recipe.recipe import Artefact, Recipe, artefact_of
+from pyrometer.tuning.recipe.making import dropped_levers, kept_files, proof_of, proved_levers
+from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.search.advised import findings_of
 from pyrometer.tuning.search.baseline import Baseline
 from pyrometer.tuning.search.budget import PAIR_S, Budget
@@ -124,15 +125,11 @@ def search_recipe(
     budget, tell = budget or Budget(settings.budget_s), progress or silent
     selected = _fitting(settings, num_ranks)
     wanted = [lever for lever in selected if settings.memory_bytes is not None or not lever.for_memory]
-    with open_place(work, settings, path, num_ranks) as place:
+    with open_place(work, settings, path, num_ranks) as place, contextlib.ExitStack() as stack:
         findings, without = _advised(place.laboratory.source, budget, tell)
         tell(budget.share, "the baseline")
-        baseline = place.laboratory.open(())
-        try:
-            base = Baseline.of(place, baseline, [lever.name for lever in wanted], budget)
-        except BaseException:
-            baseline.close()
-            raise
+        baseline = stack.enter_context(place.laboratory.open(()))
+        base = Baseline.of(place, baseline, [lever.name for lever in wanted], budget)
         journal = Journal(place.folder / JOURNAL, _identity(place, base, settings), resume=resume)
         surveyed, step_s = base.surveyed, base.measurement.median_s
         priors = priors_of(surveyed.device, surveyed.made_of)
@@ -305,23 +302,26 @@ def _handed_over(
     proof = None
     if confirmation.verdict is not None and confirmation.numerics is not None and confirmation.configuration:
         proof = proof_of(confirmation.verdict, confirmation.numerics, confirmation.peak_bytes)
-    recipe = make_recipe(
-        confirmation.configuration,
-        search.outcomes,
+    made = place.laboratory.files_of(confirmation.configuration)
+    if place.path is None:
+        made = {}  # without a recipe on disk there is nothing to keep
+    artefacts = kept_files(confirmation.configuration, made, place.folder)
+    settings = search.weighing.settings
+    recipe = Recipe(
         target=place.target,
         kind=base.surveyed.kind,
+        created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         commit=read_commit(place.cwd)[0],
         signature=base.surveyed.signature,
         proof=proof,
-        tolerance=search.weighing.settings.tolerance,
+        levers=proved_levers(confirmation.configuration, search.outcomes, artefacts),
+        dropped=dropped_levers(search.outcomes),
+        tolerance=settings.tolerance,
         environment=base.environment,
         num_ranks=place.laboratory.num_ranks if isinstance(place.laboratory, RankLaboratory) else None,
-        artefacts=_artefacts(place, confirmation.configuration),
-        now=dt.datetime.now(dt.UTC),
     )
     if place.path is not None:
         recipe.write(place.path)
-    settings = search.weighing.settings
     limit_s = max(search.budget.left_s, search.weighing.then_s)
     tuning = Tuning(
         target=place.target,
@@ -345,14 +345,3 @@ def _handed_over(
         notes=notes,
     )
     return tuning, recipe
-
-
-def _artefacts(place: SearchPlace, configuration: Configuration) -> dict[str, list[Artefact]]:
-    """Keep what the recipe's levers wrote beside it; without a recipe on disk there is nothing to keep."""
-    made = place.laboratory.files_of(configuration)
-    if place.path is None or not made:
-        return {}
-    places = kept_files(configuration, made, place.folder)
-    return {
-        lever: [artefact_of(path, place.path.parent) for path in paths] for lever, paths in places.items()
-    }

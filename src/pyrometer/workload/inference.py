@@ -170,6 +170,11 @@ def devices_of(module: nn.Module) -> list[torch.device]:
     return list(dict.fromkeys(tensor.device for tensor in tensors))
 
 
+def home_of(module: nn.Module) -> torch.device:
+    """Where a module's first parameter or buffer is; the CPU where it has none."""
+    return next(iter(devices_of(module)), torch.device("cpu"))
+
+
 def _common_device(devices: list[torch.device], inputs: Arguments) -> torch.device:
     """The device that model and inputs share; some inputs (lengths, scalars) may well lie on the CPU.
 

@@ -35,6 +35,11 @@ class Arguments(NamedTuple):
             leaf for leaf in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)
         ]
 
+    def mapped(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
+        """The same with every tensor changed."""
+        args, kwargs = pytree.tree_map_only(torch.Tensor, change, (self.args, self.kwargs))
+        return self._replace(args=args, kwargs=kwargs)
+
 
 ArgumentSource: TypeAlias = Callable[[], Arguments]
 
@@ -125,8 +130,8 @@ def adapted(arguments: Arguments, variant: Variant) -> Arguments:
             tensor = _resized(tensor, variant.batch_size)
         return variant.apply_to_tensor(tensor)
 
-    args, kwargs = pytree.tree_map_only(torch.Tensor, adapt, (arguments.args, arguments.kwargs))
-    return Arguments(args, kwargs, variant.batch_size / batch if variant.batch_size and batch else 1.0)
+    scale = variant.batch_size / batch if variant.batch_size and batch else 1.0
+    return arguments.mapped(adapt)._replace(batch_scale=scale)
 
 
 def leading_dimension(arguments: Arguments) -> int | None:

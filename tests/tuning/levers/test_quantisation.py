@@ -16,7 +16,7 @@ from pyrometer.tuning.levers.families.quantisation.linears import int8_layers
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
-from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import parse_target
 
 pytestmark = pytest.mark.slow
@@ -164,9 +164,9 @@ def judged(classifier, name, folder, choice):
     source = protocol.Source(spec=parse_target(f"{classifier}:{name}").spec)
     metric = f"{classifier.name}:accuracy"
     laboratory = Laboratory(source, folder, Limits(), metric=metric, cwd=str(classifier.parent))
-    with opened(laboratory, ()) as baseline:
+    with laboratory.open(()) as baseline:
         laboratory.keep_reference(baseline)
-    with opened(laboratory, (choice,)) as candidate:
+    with laboratory.open((choice,)) as candidate:
         assert candidate.opened.not_applied is None
         return laboratory.check(candidate)
 

@@ -164,7 +164,7 @@ def test_parts_that_are_not_slower_stay():
 
 
 def test_a_loader_that_steps_wait_for_gets_workers_and_they_are_kept_while_they_pay(monkeypatch):
-    monkeypatch.setattr("pyrometer.tuning.loop.adjusting._num_cpus", lambda: 2)
+    monkeypatch.setattr("pyrometer.tuning.loop.adjusting.allowed_cpus", lambda: frozenset({0, 1}))
     bench = Bench(("loader",))
     bench.steps(0.1, data=0.6)
     bench.adjusting.after_epoch(10)

@@ -14,7 +14,6 @@ from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.held import FEWEST_STEPS
 from pyrometer.tuning.ranks.laboratory import laboratory_for
 from pyrometer.tuning.trials.gate import Limits
-from pyrometer.tuning.trials.laboratory import opened
 from pyrometer.workload.target import parse_target
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -72,12 +71,12 @@ def laboratory(forks, script, tmp_path):
 
 def test_launches_are_compared_in_turns_and_begin_anew_where_the_script_ends(laboratory):
     lab = laboratory(FEWEST_STEPS + 4)
-    with opened(lab, ()) as baseline:
+    with lab.open(()) as baseline:
         lab.keep_reference(baseline)
         surveyed = lab.survey(baseline, ["ddp_bucket_views", "ddp_no_sync", "fsdp_bf16"])
         assert surveyed.choices == {"ddp_bucket_views": [{}]}
         assert surveyed.notes == ["global batch 16 = 2 ranks × 8 samples"]
-        with opened(lab, (LeverChoice(lever="ddp_bucket_views"),)) as candidate:
+        with lab.open((LeverChoice(lever="ddp_bucket_views"),)) as candidate:
             assert candidate.opened.not_applied is None
             numerics = lab.check(candidate)
             assert numerics.passes

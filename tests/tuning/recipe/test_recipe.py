@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import subprocess
 import sys
@@ -19,12 +18,12 @@ from pyrometer.hardware.environment import read_environment
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.families.layout.channels_last import ChannelsLast
 from pyrometer.tuning.outcome import LeverOutcome
-from pyrometer.tuning.recipe.making import kept_files, make_recipe
-from pyrometer.tuning.recipe.recipe import Proof, RecipeWarning, artefact_of, load_recipe
+from pyrometer.tuning.recipe.making import dropped_levers, kept_files, proved_levers
+from pyrometer.tuning.recipe.recipe import Proof, Recipe, RecipeWarning, artefact_of, load_recipe
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
-from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import parse_target
 
 X = torch.randn(2, 3, 12, 12)
@@ -50,9 +49,9 @@ def recipe_of(model, *levers, kind="inference", artefacts=None):
         for name in levers
     ]
     outcomes.append(LeverOutcome(name="compile", outcome="slower", ratio=2.0, reason="guards cost more"))
-    return make_recipe(
-        configuration,
-        outcomes,
+    return Recipe(
+        levers=proved_levers(configuration, outcomes, artefacts or {}),
+        dropped=dropped_levers(outcomes),
         target="model.py:workload",
         kind=kind,
         commit=None,
@@ -60,8 +59,7 @@ def recipe_of(model, *levers, kind="inference", artefacts=None):
         proof=None,
         tolerance=0.03,
         environment=read_environment(),
-        artefacts=artefacts or {},
-        now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        created="2026-01-01T00:00:00+00:00",
     )
 
 
@@ -235,12 +233,12 @@ USED_AGAIN = """
 import sys, time, torch, pyrometer as pm
 from pathlib import Path
 from torch import nn
-from pyrometer.tuning.levers.runtimes import stored
+from pyrometer.tuning.levers.runtimes import exported
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(16, 16), nn.Tanh()).eval()
 x = torch.randn(2, 16)
 recipe = pm.load_recipe(sys.argv[1])
-stored.export = None  # exporting again would fail
+exported.export = None  # exporting again would fail
 print(float((recipe.apply(model, x)(x) - model(x)).abs().max()) < 1e-5)
 """
 
@@ -256,11 +254,10 @@ def test_a_recipe_of_a_search_is_applied_without_exporting_again(tmp_path):
     spec = parse_target(f"{tmp_path / 'program.py'}:work").spec
     laboratory = Laboratory(protocol.Source(spec=spec), tmp_path, Limits())
     choice = LeverChoice(lever="onnxruntime")
-    with opened(laboratory, ()) as side:
+    with laboratory.open(()) as side:
         signature = laboratory.survey(side, []).signature
-    with opened(laboratory, (choice,)):
-        files = kept_files((choice,), laboratory.files_of((choice,)), tmp_path)
-    artefacts = {"onnxruntime": [artefact_of(path, tmp_path) for path in files["onnxruntime"]]}
+    with laboratory.open((choice,)):
+        artefacts = kept_files((choice,), laboratory.files_of((choice,)), tmp_path / "r.tune")
     recipe = replace(recipe_of(convolutions(), "onnxruntime", artefacts=artefacts), signature=signature)
     place = recipe.write(tmp_path / "r.toml")
     run = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,11 +14,13 @@ from pyrometer.hardware.environment import read_environment
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome
 from pyrometer.tuning.recipe import verifying
-from pyrometer.tuning.recipe.making import make_recipe
+from pyrometer.tuning.recipe.making import proved_levers
+from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.recipe.signature import Signature
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Numerics
+from pyrometer.tuning.trials.laboratory import OpenConfiguration
 
 DROP = LeverChoice(lever="drop_dropout")
 MODEL = Signature(model="M", num_parameters=1, parameters="a", modules="b")
@@ -37,15 +38,14 @@ class FakeLaboratory:
     def open(self, configuration, *, fresh_seed=None):
         self.asked.append("open")
         missing = self.not_applied if configuration else None
-        return SimpleNamespace(
-            configuration=configuration, opened=SimpleNamespace(not_applied=missing), close=lambda: None
-        )
+        opened = SimpleNamespace(not_applied=missing)
+        return OpenConfiguration(configuration, None, opened, 1.0, contextlib.ExitStack())
 
     def measure(self, side, budget_s):
         return SimpleNamespace(complete=True, median_s=0.005 if side.configuration else 0.01)
 
     def survey(self, side, levers):
-        return protocol.Surveyed(refused={}, choices={}, kind="inference", signature=MODEL, parameter_bytes=1)
+        return protocol.Surveyed(refused={}, choices={}, kind="inference", signature=MODEL)
 
     def check(self, side):
         return Numerics(refused=self.refused)
@@ -72,9 +72,9 @@ def verified(monkeypatch):
     """Apply or prove a recipe of one lever in a laboratory."""
 
     def run(laboratory, signature=MODEL, *, proves):
-        recipe = make_recipe(
-            (DROP,),
-            [LeverOutcome(name="drop_dropout", outcome="kept", ratio=0.5)],
+        outcomes = [LeverOutcome(name="drop_dropout", outcome="kept", ratio=0.5)]
+        recipe = Recipe(
+            levers=proved_levers((DROP,), outcomes, {}),
             target="model.py:work",
             kind="inference",
             commit=None,
@@ -82,8 +82,7 @@ def verified(monkeypatch):
             proof=None,
             tolerance=1e-2,
             environment=read_environment(),
-            artefacts={},
-            now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            created="2026-01-01T00:00:00+00:00",
         )
         place = SimpleNamespace(laboratory=laboratory, target="model.py:work")
         monkeypatch.setattr(verifying, "open_place", lambda *_: contextlib.nullcontext(place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +18,7 @@ from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Numerics
+from pyrometer.tuning.trials.laboratory import OpenConfiguration
 
 LEVERS = {
     "drop_dropout": 0.9,
@@ -76,14 +78,8 @@ class TimedLaboratory:
             self.clock.take(timeout_s)
             raise UserProgramError("took longer and was ended")
         self.clock.take(took_s)
-        opened = SimpleNamespace(not_applied=None, artefact_bytes=0, fixed_shapes=False)
-        return SimpleNamespace(
-            configuration=configuration,
-            opened=opened,
-            price_s=applying_s,
-            elapsed_s=took_s,
-            close=lambda: None,
-        )
+        opened = protocol.Opened(name="m", device="cpu", clock="wall", first_call_s=applying_s)
+        return OpenConfiguration(configuration, None, opened, took_s, contextlib.ExitStack())
 
     def measure(self, side, budget_s):
         self.clock.take(budget_s)
@@ -97,9 +93,7 @@ class TimedLaboratory:
         choices = {name: [{"num": 1} if name == "threads" else {}] for name in self.names or LEVERS}
         if "compile" in choices:
             choices["compile"] = [{"mode": "default"}, {"mode": "default", "freezing": True}]
-        return protocol.Surveyed(
-            refused={}, choices=choices, kind="inference", signature=signature, parameter_bytes=1
-        )
+        return protocol.Surveyed(refused={}, choices=choices, kind="inference", signature=signature)
 
     def keep_reference(self, side):
         self.clock.take(1.0)
@@ -141,9 +135,7 @@ def searched(monkeypatch):
 
         monkeypatch.setattr(tune, "_advised", advised)
         monkeypatch.setattr(place, "send", lambda *_: None)
-        monkeypatch.setattr(
-            tune, "make_recipe", lambda *_, **__: SimpleNamespace(kind="inference", num_ranks=None)
-        )
+        monkeypatch.setattr(tune, "Recipe", lambda **_: SimpleNamespace(kind="inference", num_ranks=None))
         work = SimpleNamespace(name="work")
         budget = Budget(budget_s, clock)
         found, _ = tune.search_recipe(

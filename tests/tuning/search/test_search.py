@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from dataclasses import dataclass, field
@@ -19,8 +20,10 @@ from pyrometer.tuning.search.on_cluster import Crew
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
-from pyrometer.tuning.search.weighing import Weighing, blank_outcome
+from pyrometer.tuning.search.weighing import Weighing
 from pyrometer.tuning.trials.gate import Numerics
+from pyrometer.tuning.trials.laboratory import OpenConfiguration
+from pyrometer.tuning.trials.protocol import Opened
 
 DROP, FOLD, LAYOUT = (LeverChoice(lever=name) for name in ("drop_dropout", "fold_batchnorm", "channels_last"))
 BF16, CAST = LeverChoice(lever="autocast_bf16"), LeverChoice(lever="cast_bf16")
@@ -55,13 +58,10 @@ class KnownLaboratory:
             self.alive -= 1
 
         missing = next((name for name in names if name in self.not_applied), None)
-        return SimpleNamespace(
-            configuration=configuration,
-            opened=SimpleNamespace(not_applied=missing, artefact_bytes=0, fixed_shapes=False),
-            price_s=1.0,
-            elapsed_s=1.0,
-            close=close,
-        )
+        stack = contextlib.ExitStack()
+        stack.callback(close)
+        opened = Opened(name="m", device="cpu", clock="wall", first_call_s=1.0, not_applied=missing)
+        return OpenConfiguration(configuration, None, opened, 1.0, stack)
 
     def check(self, side, **_):
         names = {choice.lever for choice in side.configuration}
@@ -403,11 +403,11 @@ def machine(laboratory, *, lost=""):
     """A bench as Ray hands it out; one that is lost says why."""
     weighing = Weighing(laboratory, TuneSettings(), Budget(600.0, lambda: 0.0), 0.01)
 
-    def attempt(attempt, left_s):
+    def attempt(blank, left_s):
         def task():
             if lost:
                 raise FakeRay.RayError(lost)
-            return weighing.weigh(blank_outcome(*attempt, Prediction()))
+            return weighing.weigh(blank)
 
         return task
 

@@ -10,7 +10,7 @@ from pyrometer.errors import InputError
 from pyrometer.tuning.shapes.axes import declare_axes, parameters_of
 from pyrometer.tuning.shapes.buckets import ShapeBuckets
 from pyrometer.tuning.shapes.checking import PaddingError
-from pyrometer.tuning.shapes.masks import Mask, find_mask, masking_for
+from pyrometer.tuning.shapes.masks import DETECT, Mask, find_mask, masking_for
 
 SAMPLE = [{"x": (2, size, 8)} for size in (8, 16)]
 
@@ -154,10 +154,10 @@ def test_with_two_inner_sizes_it_must_be_said_which_is_masked():
         return x if mask is None else x * mask[..., None]
 
     axes = declare_axes(model, {"x": {1: "height", 2: "width"}})
-    assert masking_for(None, axes, parameters_of(model), detect=True) is None
+    assert masking_for(DETECT, axes, parameters_of(model)) is None
     with pytest.raises(InputError, match="which size does it mask"):
-        masking_for("mask", axes, parameters_of(model), detect=False)
-    chosen = masking_for(Mask("mask", axis="height"), axes, parameters_of(model), detect=False)
+        masking_for("mask", axes, parameters_of(model))
+    chosen = masking_for(Mask("mask", axis="height"), axes, parameters_of(model))
     assert chosen.axis == "height"
 
 

@@ -15,7 +15,7 @@ from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.tuning.levers.choice import LeverChoice, label_of
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
-from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import parse_target
 
 pytestmark = pytest.mark.slow  # a process that imports torch per test
@@ -33,7 +33,7 @@ def lab(programs, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def baseline(lab):
-    with opened(lab, ()) as side:
+    with lab.open(()) as side:
         lab.keep_reference(side)
         yield side
 
@@ -48,7 +48,7 @@ def test_a_configuration_that_changes_nothing_computes_the_same(lab, baseline):
 
 
 def test_sides_run_in_processes_of_their_own_and_are_compared_in_turn(lab, baseline):
-    with opened(lab, (LeverChoice(lever="drop_dropout"),)) as candidate:
+    with lab.open((LeverChoice(lever="drop_dropout"),)) as candidate:
         assert candidate.opened.not_applied is None
         assert lab.check(candidate).max_abs == 0.0
         verdict = lab.compare(baseline, candidate, budget_s=0.5)
@@ -67,8 +67,8 @@ def test_the_survey_tells_what_fits_and_why_the_rest_does_not(lab, baseline):
 
 
 def test_fresh_inputs_are_others_of_the_same_shape(lab, baseline):
-    with opened(lab, (), fresh_seed=3) as side:
-        assert side.opened.unit == baseline.opened.unit
+    with lab.open((), fresh_seed=3) as side:
+        assert side.opened.name == baseline.opened.name
         assert lab.check(side).passes  # the cases come from the reference, whatever the process runs on
 
 
@@ -88,7 +88,7 @@ def test_a_metric_that_says_nothing_is_refused_before_anything_is_tried(
 def test_a_program_that_fails_is_told_in_its_own_words(programs, tmp_path):
     with (
         pytest.raises(UserProgramError, match="no weights here"),
-        opened(laboratory(programs, "fails", tmp_path), ()),
+        laboratory(programs, "fails", tmp_path).open(()),
     ):
         pass
 
@@ -156,9 +156,9 @@ def test_what_a_program_prints_is_no_answer(unruly, tmp_path):
 
 def test_training_is_compared_by_its_losses_and_gradients(programs, tmp_path):
     lab = laboratory(programs, "training", tmp_path)
-    with opened(lab, ()) as side:
+    with lab.open(()) as side:
         lab.keep_reference(side)
-    with opened(lab, (LeverChoice(lever="fused_optimizer"),)) as changed:
+    with lab.open((LeverChoice(lever="fused_optimizer"),)) as changed:
         numerics = lab.check(changed)
         assert changed.opened.not_applied is None
     assert numerics.passes, numerics.refused
@@ -182,11 +182,11 @@ def test_an_unpicklable_workload_is_told_what_to_do_instead(tmp_path):
 
 def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(programs, tmp_path):
     lab, exported = laboratory(programs, "mlp", tmp_path), (LeverChoice(lever="onnxruntime"),)
-    with opened(lab, ()) as side:
+    with lab.open(()) as side:
         lab.keep_reference(side)
     written = []
     for _ in range(2):
-        with opened(lab, exported) as side:
+        with lab.open(exported) as side:
             assert side.opened.not_applied is None
             assert lab.check(side).passes
         written.append([Path(path).stat().st_mtime_ns for path in lab.files_of(exported)["onnxruntime"]])
@@ -210,9 +210,9 @@ def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(progra
 )
 def test_other_runtimes_compute_the_same_where_a_crash_harms_nobody(programs, tmp_path, choices):
     lab = laboratory(programs, "convolutions", tmp_path)
-    with opened(lab, ()) as side:
+    with lab.open(()) as side:
         lab.keep_reference(side)
-    with opened(lab, tuple(choices)) as changed:
+    with lab.open(tuple(choices)) as changed:
         assert changed.opened.not_applied is None
         assert changed.opened.artefact_bytes > 0
         numerics = lab.check(changed)

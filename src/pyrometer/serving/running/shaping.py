@@ -13,7 +13,7 @@ from pyrometer.errors import InputError
 from pyrometer.tuning.shapes.axes import Axes, Dims, Sizes, declare_axes, parameters_of
 from pyrometer.tuning.shapes.checking import Reference
 from pyrometer.tuning.shapes.fitting import Fitting
-from pyrometer.tuning.shapes.masks import masking_for
+from pyrometer.tuning.shapes.masks import DETECT, masking_for
 from pyrometer.workload.inputs import Arguments
 
 
@@ -35,7 +35,7 @@ class Shaping:
             raise InputError(
                 f"buckets: {missing[0]} has no sizes; give those to pad to, such as {missing[0]}=16,32,64"
             )
-        masking = masking_for(None, axes, parameters_of(model) or (), detect=True)
+        masking = masking_for(DETECT, axes, parameters_of(model) or ())
         self.axes: Axes = axes
         self.fitting = Fitting(model, axes, masking, Reference(model))
 

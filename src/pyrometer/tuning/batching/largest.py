@@ -19,7 +19,7 @@ from pyrometer.tuning.batching.trial import usable
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.changes.micro_batches import num_samples
 from pyrometer.workload.failure import user_code
-from pyrometer.workload.inference import Inference, devices_of
+from pyrometer.workload.inference import Inference, home_of
 from pyrometer.workload.inputs import argument_source, leading_dimension
 from pyrometer.workload.training import Training
 
@@ -91,14 +91,8 @@ def largest_batch(
 def _told(name: str, search: Search) -> LargestBatch:
     """What came of a search."""
     limits, best = search.limits, search.best
-    trial = next(
-        (
-            batch_trial
-            for batch_trial in reversed(search.tried)
-            if batch_trial.batch == best and batch_trial.outcome == "fits"
-        ),
-        None,
-    )
+    fitting = [trial for trial in search.tried if trial.batch == best and trial.outcome == "fits"]
+    trial = fitting[-1] if fitting else None
     return LargestBatch(
         name=name,
         batch=best or None,
@@ -159,8 +153,7 @@ def _device_of(work: Any) -> torch.device:
         raise InputError(
             f"work: got {type(work).__name__}; its batch cannot be changed, give pm.Inference(…) or pm.Training(…)"
         )
-    model = work.parts.model if isinstance(work, Training) else work.model
-    return next(iter(devices_of(model)), torch.device("cpu"))
+    return home_of(work.parts.model if isinstance(work, Training) else work.model)
 
 
 def _present(work: Inference | Training) -> int:

@@ -60,19 +60,15 @@ def micro_batched(
     return split
 
 
-def _flat(results: dict[str, torch.Tensor]) -> torch.Tensor:
-    gradients = [
-        value.flatten().to(torch.float64) for name, value in sorted(results.items()) if name.endswith(".grad")
-    ]
+def _gradients(work: Training, seed: int = 0) -> torch.Tensor:
+    """All gradients of the first step."""
+    results = sorted(results_of(work, seed)[0].items())
+    gradients = [value.flatten().to(torch.float64) for name, value in results if name.endswith(".grad")]
     return torch.cat(gradients) if gradients else torch.zeros(1, dtype=torch.float64)
 
 
-def _distance(work: Training, split: Training) -> float:
-    """Norm of the difference of all gradients of the first step, over their norm."""
-    return _apart(_flat(results_of(work)[0]), _flat(results_of(split)[0]))
-
-
 def _apart(whole: torch.Tensor, parts: torch.Tensor) -> float:
+    """Norm of the difference, over the norm."""
     if whole.shape != parts.shape:
         return float("inf")
     norm = float(whole.norm())
@@ -95,17 +91,17 @@ def _require_same(work: Training, num_parts: int, reduction: Reduction, batch_di
         training.batches = [stream.next()]  # the same one, though a loader shuffles
     parts = in_parts(training, num_parts, reduction, batch_dim)
     with Dropless():
-        baseline = _flat(results_of(training)[0])
+        baseline = _gradients(training)
         try:
-            error = _apart(baseline, _flat(results_of(parts)[0]))
+            error = _apart(baseline, _gradients(parts))
         except UserProgramError as failure:
             raise InputError(
                 f"micro_batched: the step fails with {num_parts} parts: {failure}; say with batch_dim= which dimension the "
                 "samples are; where the batch is as long as the sequence, give a batch of another size"
             ) from failure
-        if error <= _rounding(work) or _apart(baseline, _flat(results_of(training, 1)[0])) > _rounding(work):
+        if error <= _rounding(work) or _apart(baseline, _gradients(training, 1)) > _rounding(work):
             return  # equal, or different by random numbers of the program itself
-        why = _why(training, num_parts, batch_dim, error)[0]
+        why = _why(training, num_parts, batch_dim, error)
     way_out = "check=False takes the gradients as they are"
     if reduction == "sum":
         figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
@@ -113,32 +109,33 @@ def _require_same(work: Training, num_parts: int, reduction: Reduction, batch_di
     raise InputError(f"micro_batched: {why}; {way_out}")
 
 
-def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> list[str]:
+def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> str:
     """What makes gradients differ, as far as it shows in the modules, or in trying."""
     figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
     parts = [part for module in work.parts.modules for part in module.modules()]
     norms = sorted({type(part).__name__ for part in parts if isinstance(part, SEES_BATCH)})
     if norms:
-        return [f"{figure}: {', '.join(norms)} normalises over the batch, so parts are normalised otherwise"]
+        return f"{figure}: {', '.join(norms)} normalises over the batch, so parts are normalised otherwise"
     weighted = [
         type(part).__name__ for part in parts if isinstance(part, WEIGHTED) and part.weight is not None
     ]
     if weighted:
         mean = f"{weighted[0]} with class weights is a mean over weights, of each part for itself"
-        return [f"{figure}: {mean}; compute it with reduction='sum' and divide by the batch size"]
-    if _distance(work, in_parts(work, num_parts, "sum", batch_dim)) <= _rounding(work):
-        return [f"{figure}: the loss is a sum over samples, not a mean; give reduction='sum'"]
+        return f"{figure}: {mean}; compute it with reduction='sum' and divide by the batch size"
+    summed = in_parts(work, num_parts, "sum", batch_dim)
+    if _apart(_gradients(work), _gradients(summed)) <= _rounding(work):
+        return f"{figure}: the loss is a sum over samples, not a mean; give reduction='sum'"
     recurrent = sorted({type(part).__name__ for part in parts if isinstance(part, nn.RNNBase)})
     if batch_dim == 0 and any(isinstance(p, nn.RNNBase) and not p.batch_first for p in parts):
-        return [
+        return (
             f"{figure}: {', '.join(recurrent)} reads time first [T, B, …], so time is cut; give batch_dim=1"
-        ]
+        )
     dropouts = sorted({type(part).__name__ for part in parts if isinstance(part, _DRAWS) and part.p > 0})
     if dropouts:
         drawn = f"{', '.join(dropouts)} draws other random numbers for parts"
-        return [f"{figure}: {drawn}, which trains as well"]
+        return f"{figure}: {drawn}, which trains as well"
     advice = "a mean over unpadded tokens, for example, must be weighted by tokens"
-    return [f"{figure}: the loss is no mean over samples, or samples see each other; {advice}"]
+    return f"{figure}: the loss is no mean over samples, or samples see each other; {advice}"
 
 
 SEES_BATCH = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)

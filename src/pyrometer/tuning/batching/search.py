@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 
 from pyrometer.bench.clock import Clock
+from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import ResidentMemory
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.memory.prediction.fits import largest
@@ -22,7 +23,6 @@ from pyrometer.memory.prediction.settings import Settings
 from pyrometer.quantity import Bytes, Seconds, format_bytes
 from pyrometer.tuning.batching.largest_record import BatchTrial
 from pyrometer.tuning.batching.trial import (
-    Latency,
     OutOfMemory,
     host_available,
     run_for_latency,
@@ -225,14 +225,14 @@ class Search:
 
     def _run(self, batch: int, predicted: Bytes | None) -> BatchTrial:
         measured: Bytes | None = None
-        latency: Latency | None = None
+        latency: Measurement | None = None
         try:
             work = self._at(batch)
             measured = self._watched(work)
             outcome = "fits" if measured <= self.limits.memory_bytes else "too much memory"
             if outcome == "fits" and self.limits.latency_s is not None:
                 latency = run_for_latency(work, budget_s=self._trial_s, clock=self._clock)
-                outcome = "fits" if latency.high_s <= self.limits.latency_s else "too slow"
+                outcome = "fits" if latency.ci_high_s <= self.limits.latency_s else "too slow"
         except OutOfMemory:
             outcome = "out of memory"
         except UserProgramError as error:
@@ -244,8 +244,8 @@ class Search:
             predicted_bytes=predicted,
             measured_bytes=measured,
             latency_s=latency.median_s if latency else None,
-            latency_low_s=latency.low_s if latency else None,
-            latency_high_s=latency.high_s if latency else None,
+            latency_low_s=latency.ci_low_s if latency else None,
+            latency_high_s=latency.ci_high_s if latency else None,
             outcome=outcome,
         )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-from typing import NamedTuple
 
 import psutil
 import torch
 
 from pyrometer.bench.clock import Clock
 from pyrometer.bench.measure import measure
+from pyrometer.bench.measurement import Measurement
 from pyrometer.errors import UserProgramError
 from pyrometer.hardware.cgroup import memory_limit
 from pyrometer.memory.recording.allocator import record_allocator
@@ -24,14 +24,6 @@ KEPT_FREE = 0.1
 """Share of the host's memory that trials leave to others."""
 
 _FULL = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
-
-
-class Latency(NamedTuple):
-    """The median of a step, with its interval."""
-
-    median_s: Seconds
-    low_s: Seconds
-    high_s: Seconds
 
 
 class OutOfMemory(Exception):  # noqa: N818 - an outcome, not an error
@@ -96,8 +88,8 @@ def _reserved_on(device: torch.device, work: Workload) -> Bytes:
     return max(int(torch.cuda.max_memory_reserved(device)) - work.snapshot_bytes(), 0)
 
 
-def run_for_latency(work: Workload, *, budget_s: Seconds, clock: Clock | None) -> Latency:
-    """The median time of a step.
+def run_for_latency(work: Workload, *, budget_s: Seconds, clock: Clock | None) -> Measurement:
+    """How long a step takes.
 
     Raises:
         OutOfMemory: it needed more than there is.
@@ -105,8 +97,7 @@ def run_for_latency(work: Workload, *, budget_s: Seconds, clock: Clock | None) -
         UserProgramError: a step raised something else.
     """
     try:
-        measurement = measure(work, budget_s=budget_s, phases=False, clock=clock)
-        return Latency(measurement.median_s, measurement.ci_low_s, measurement.ci_high_s)
+        return measure(work, budget_s=budget_s, phases=False, clock=clock)
     except UserProgramError as error:
         if not is_full(error):
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import psutil
@@ -14,6 +14,7 @@ from pyrometer.loading.figures import require_count
 from pyrometer.quantity import Bytes, Ratio
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.workload.changes.checkpointing import Applied, LaidOver, checkpointed, module_at
+from pyrometer.workload.inference import home_of
 
 TIGHT = 0.1
 ROOMY = 0.25
@@ -100,10 +101,11 @@ class AdaptiveCheckpoint:
             )
         for path in self._order:
             module_at(model, path)
-        self._saved = _saved_bytes(plan)
-        self._written = _written(plan)
+        costs = plan.costs if isinstance(plan, CheckpointPlan) else []
+        self._saved = {cost.module: cost.saved_bytes for cost in costs if cost.policy == "full"}
+        self._written = plan.written if isinstance(plan, CheckpointPlan) else {}
         self._tight, self._roomy, self._patience = tight, roomy, patience
-        self._reader = reader or (lambda: free_memory(_device_of(model)))
+        self._reader = reader or (lambda: free_memory(home_of(model)))
         self._applied: list[tuple[str, Applied]] = []
         self._lowest: FreeMemory | None = None
         self._calm = 0
@@ -177,17 +179,3 @@ class _ReadAfter(LaidOver):
         output = self.inner(*args, **kwargs)
         self.read()
         return output
-
-
-def _saved_bytes(plan: CheckpointPlan | Sequence[str]) -> Mapping[str, Bytes]:
-    if not isinstance(plan, CheckpointPlan):
-        return {}
-    return {cost.module: cost.saved_bytes for cost in plan.costs if cost.policy == "full"}
-
-
-def _written(plan: CheckpointPlan | Sequence[str]) -> Mapping[str, Sequence[str]]:
-    return plan.written if isinstance(plan, CheckpointPlan) else {}
-
-
-def _device_of(model: nn.Module) -> torch.device:
-    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))

@@ -1,31 +1,13 @@
-"""A plan in force: on a model, or as a workload."""
+"""A choice of modules in force, as a workload."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
 
-from torch import nn
-
-from pyrometer.errors import UsageError
-from pyrometer.workload.changes.checkpointing import Applied, checkpointed
+from pyrometer.workload.changes.checkpointing import checkpointed
 from pyrometer.workload.changes.policies import Policy
 from pyrometer.workload.training import Training, TrainingSession
-
-if TYPE_CHECKING:
-    from pyrometer.tuning.checkpointing.record import CheckpointPlan
-
-
-def apply_plan(plan: CheckpointPlan, model: nn.Module) -> Applied:
-    """See `CheckpointPlan.apply`."""
-    if plan.activation_budget is not None:
-        raise UsageError(
-            "plan: it is for a compiled model and wraps no modules; set torch._functorch.config."
-            f"activation_memory_budget = {plan.activation_budget:g} before the model is compiled"
-        )
-    policies = {module: cast("Policy", plan.policy[module]) for module in plan.modules}
-    return checkpointed(model, policies, plan.written, preserve_rng=plan.preserve_rng)
 
 
 class CheckpointedTraining(Training):

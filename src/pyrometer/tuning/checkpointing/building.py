@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class _Builder:
 
     def model(self) -> StepModel:
         holds = [
-            Hold(slot.storage, self._until(slot), self._covering(slot))
+            Hold(slot.storage, self._at(self.trace.released(slot)), self._covering(slot))
             for slot in self.trace.slots
             if slot.storage is not None
         ]
@@ -61,19 +61,16 @@ class _Builder:
             since=np.array([self._at(storage.born) for storage in chosen], dtype=np.int64),
             natural=np.array([self._at(storage.died) for storage in chosen], dtype=np.int64),
             holds=tuple(Hold(place[hold.storage], hold.until, hold.modules) for hold in holds),
-            options=tuple(_renumbered(option, place) for option in options),
+            options=tuple(
+                replace(option, kept=tuple(Kept(place[kept.storage], kept.until) for kept in option.kept))
+                for option in options
+            ),
             conflicts=frozenset(self._conflicts()),
         )
 
     def _at(self, tick: int) -> int:
         """The first time that is not before a tick."""
         return int(np.searchsorted(self.ticks, tick))
-
-    def _end(self, slot: Slot) -> int:
-        return slot.released if slot.released is not None else self.trace.end + 1
-
-    def _until(self, slot: Slot) -> int:
-        return self._at(self._end(slot))
 
     def _covering(self, slot: Slot) -> frozenset[int]:
         """Candidates whose checkpointing would let go of what is saved here."""
@@ -133,13 +130,11 @@ class _Replay:
     """One call of a module, computed again up to the last tensor that autograd saved in it."""
 
     def __init__(self, trace: StepTrace, call: int, slots: list[Slot], operators: frozenset[str]) -> None:
-        self._trace = trace
-        self._slots = slots
         begin = trace.calls[call].begin
         stop = max((slot.packed for slot in slots), default=begin)
         self.at = min((slot.unpacked for slot in slots if slot.unpacked is not None), default=None)
         """When it is computed again; `None` when nothing of it is needed."""
-        self.end = max((self._released(slot) for slot in slots), default=begin)
+        self.end = max(map(trace.released, slots), default=begin)
         made = [
             (index, storage)
             for index, storage in enumerate(trace.storages)
@@ -154,10 +149,7 @@ class _Replay:
         self._last: dict[int, int] = {}
         for slot in slots:
             if slot.storage is not None:
-                self._last[slot.storage] = max(self._last.get(slot.storage, 0), self._released(slot))
-
-    def _released(self, slot: Slot) -> int:
-        return slot.released if slot.released is not None else self._trace.end + 1
+                self._last[slot.storage] = max(self._last.get(slot.storage, 0), trace.released(slot))
 
     def kept(self) -> list[tuple[int, int]]:
         """Storages that the policy keeps, and up to when."""
@@ -180,14 +172,3 @@ class _Replay:
             level += change
             highest = max(highest, level)
         return highest
-
-
-def _renumbered(option: Option, place: dict[int, int]) -> Option:
-    return Option(
-        option.module,
-        option.policy,
-        option.seconds,
-        tuple(Kept(place[kept.storage], kept.until) for kept in option.kept),
-        option.again,
-        option.bursts,
-    )

@@ -31,7 +31,8 @@ def choose_candidates(
     """
     order = list(dict.fromkeys(call.module for call in trace.calls))
     wanted = _wanted(model, trace, granularity, order)
-    excluded = [ExcludedModule(module=path, why=why) for path, why in _reasons(trace, wanted).items()]
+    reasons = {path: reason_against(trace, path) for path in wanted}
+    excluded = [ExcludedModule(module=path, why=why) for path, why in reasons.items() if why is not None]
     out = {module.module for module in excluded}
     return [path for path in wanted if path not in out], excluded
 
@@ -91,11 +92,6 @@ def _wanted(
     least = SMALL_SHARE * sum(saved[path] for path in order if "." not in path)
     large = sorted((path for path in order if saved[path] > least), key=lambda path: -saved[path])
     return sorted(large[:MOST_MODULES], key=order.index)
-
-
-def _reasons(trace: StepTrace, wanted: Sequence[str]) -> dict[str, str]:
-    reasons = {path: reason_against(trace, path) for path in wanted}
-    return {path: why for path, why in reasons.items() if why is not None}
 
 
 def reason_against(trace: StepTrace, path: str) -> str | None:

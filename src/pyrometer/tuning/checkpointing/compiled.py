@@ -7,27 +7,22 @@ may even raise the peak. So shares are tried, each with everything compiled anew
 from __future__ import annotations
 
 import contextlib
-import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from msgspec.structs import replace
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.errors import InputError
+from pyrometer.memory.private.allocation_events import allocator_events
 from pyrometer.quantity import Bytes, Seconds, format_percent
 from pyrometer.tuning.checkpointing.choosing import Wish, best_of
 from pyrometer.tuning.checkpointing.private import (
     activation_budget,
     current_activation_budget,
     forget_compiled,
-    missing,
 )
 from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 from pyrometer.tuning.checkpointing.sentence import plan_sentence
@@ -59,17 +54,17 @@ def plan_compiled(work: Training, wish: Wish, *, budget_s: Seconds, seed: int = 
     Raises:
         InputError: another strategy, or this torch has no such setting.
     """
-    lacking = [text for text in missing() if "activation_memory_budget" in text]
-    if lacking:
+    begun = current_activation_budget()
+    if begun is None:
         raise InputError(
-            f"checkpointing: this torch lacks {lacking[0]}; plan for the model without torch.compile"
+            "checkpointing: this torch lacks activation_memory_budget: nothing can be planned for compiled models; "
+            "plan for the model without torch.compile"
         )
     if wish.strategy != "optimal":
         raise InputError(
             f"strategy: got {wish.strategy!r}; for compiled models the compiler decides what to compute again; "
             "use optimal, or the model without torch.compile"
         )
-    begun = current_activation_budget()
     shares = [begun, *(share for share in SHARES if share != begun)]
     clock = clock_for(torch.device("cpu"))
     deadline_ns = clock.host_ns() + int(budget_s * 1e9)
@@ -139,25 +134,14 @@ def _profiled_peak(session: TrainingSession) -> Bytes:
     Compiled code is closed to dispatch modes; the profiler sees its allocations all the same.
     """
     present = tensor_bytes(session.parts.tensors())
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+
+    def run() -> None:
         session.prepare()
         session.step()
-    kind = 0 if session.device.type == "cpu" else 1
-    changes = [
-        (float(event["ts"]), int(event["args"]["Bytes"]))
-        for event in _memory_events(profiler)
-        if event["args"].get("Device Type") == kind
-    ]
-    levels = np.cumsum([nbytes for _, nbytes in sorted(changes, key=lambda change: change[0])])
+
+    events = allocator_events(run)
+    levels = np.cumsum([event.nbytes for event in events if event.device == session.device.type])
     return present + int(levels.max(initial=0))
-
-
-def _memory_events(profiler: Any) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    return [event for event in events if event.get("name") == "[memory]"]
 
 
 def _plan(

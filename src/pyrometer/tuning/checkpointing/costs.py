@@ -146,24 +146,16 @@ def _sets(trace: StepTrace, modules: Sequence[str], policies: Sequence[Policy]) 
 
 def _keeps_something(trace: StepTrace, module: str, policy: Policy) -> bool:
     """Whether a policy differs from full recomputation here: in some modules there is nothing of its kind."""
-    operators = kept_operators(policy)
     if policy == "full":
         return True
-    kept = {storage.operator for storage in _made_inside(trace, module)} & operators
-    if policy == "keep-matmul":
-        return bool(kept)
-    return bool(kept) and kept != {one.operator for one in _made_inside(trace, module)} & kept_operators(
-        "keep-matmul"
-    )
-
-
-def _made_inside(trace: StepTrace, module: str) -> list[Any]:
     spans = [(trace.calls[call].begin, trace.calls[call].end) for call in trace.calls_of(module)]
-    return [
-        storage
+    inside = {
+        storage.operator
         for storage in trace.storages
         if storage.made and any(begin < storage.born <= end for begin, end in spans)
-    ]
+    }
+    kept, products = inside & kept_operators(policy), inside & kept_operators("keep-matmul")
+    return bool(kept) and (policy == "keep-matmul" or kept != products)
 
 
 class _Timing:

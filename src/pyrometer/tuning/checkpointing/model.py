@@ -13,8 +13,9 @@ It is a maximum over time, so the choice of \(S\) is no knapsack over a sum of b
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -96,16 +97,29 @@ class StepModel:
     holds: tuple[Hold, ...]
     options: tuple[Option, ...]
     conflicts: frozenset[tuple[int, int]] = frozenset()
-    _table: _HoldTable = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    @functools.cached_property
+    def _held(self) -> tuple[Levels, Levels]:
+        """Storage and end of each hold."""
+        rows = np.array([(hold.storage, hold.until) for hold in self.holds], dtype=np.int64).reshape(-1, 2)
+        return rows[:, 0], rows[:, 1]
+
+    @functools.cached_property
+    def _covered(self) -> npt.NDArray[np.bool_]:
+        """Hold by module: whether its checkpointing lets go."""
         num_modules = 1 + max((option.module for option in self.options), default=0)
-        object.__setattr__(self, "_table", _HoldTable.of(self.holds, num_modules))
+        covered = np.zeros((len(self.holds), num_modules), dtype=np.bool_)
+        for row, hold in enumerate(self.holds):
+            covered[row, [module for module in hold.modules if module < num_modules]] = True
+        return covered
 
     def levels(self, chosen: Sequence[int] = ()) -> Levels:
         """Bytes at each time, at the height of recomputations where there are any."""
         options = [self.options[index] for index in chosen]
-        until = self._table.ends(self.natural, [option.module for option in options])
+        storage, ends = self._held
+        stays = ~self._covered[:, [option.module for option in options]].any(axis=1)
+        until: Levels = self.natural.copy()
+        np.maximum.at(until, storage[stays], ends[stays])
         for option in options:
             for kept in option.kept:
                 until[kept.storage] = max(until[kept.storage], kept.until)
@@ -137,30 +151,3 @@ class StepModel:
         return len(set(modules)) == len(modules) and not any(
             (a, b) in self.conflicts for a in modules for b in modules
         )
-
-
-@dataclass(frozen=True)
-class _HoldTable:
-    """The holds as arrays."""
-
-    storage: Levels
-    until: Levels
-    covered: npt.NDArray[np.bool_]
-    """Hold by module."""
-
-    @classmethod
-    def of(cls, holds: Sequence[Hold], num_modules: int) -> _HoldTable:
-        covered = np.zeros((len(holds), num_modules), dtype=np.bool_)
-        for row, hold in enumerate(holds):
-            covered[row, [module for module in hold.modules if module < num_modules]] = True
-        return cls(
-            np.array([hold.storage for hold in holds], dtype=np.int64),
-            np.array([hold.until for hold in holds], dtype=np.int64),
-            covered,
-        )
-
-    def ends(self, natural: Levels, modules: Sequence[int]) -> Levels:
-        until: Levels = natural.copy()
-        stays = ~self.covered[:, list(modules)].any(axis=1)
-        np.maximum.at(until, self.storage[stays], self.until[stays])
-        return until

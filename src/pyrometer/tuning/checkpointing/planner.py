@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pyrometer.bench.clock import Clock
+from pyrometer.bench.comparison.compare import compare
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_percent
@@ -29,7 +30,7 @@ from pyrometer.tuning.checkpointing.record import (
 )
 from pyrometer.tuning.checkpointing.sentence import plan_sentence
 from pyrometer.tuning.checkpointing.solve import Choice, frontier, lowest, non_dominated
-from pyrometer.tuning.checkpointing.verify import compare_times, match_gradients, measured_peak
+from pyrometer.tuning.checkpointing.verify import match_gradients, measured_peak
 from pyrometer.workload.changes.policies import Policy
 from pyrometer.workload.training import Training
 
@@ -168,9 +169,10 @@ class Planner:
         interval: list[Seconds] = []
         if policies:
             remaining_s = (1 - COSTS_SHARE) * self._budget_s
-            verdict, interval = compare_times(
-                self.work, self.planned(choice), budget_s=remaining_s, seed=self._seed
-            )
+            verdict = compare(self.work, self.planned(choice), budget_s=remaining_s, seed=self._seed)
+            ends = (verdict.ci_low, verdict.ci_high)
+            if verdict.baseline_s is not None:
+                interval = [verdict.baseline_s * end for end in ends if end is not None]
         least = lowest(self.model)
         predicted = choice.peak_bytes + beyond
         self._note_misses(predicted, peak_bytes)

@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
-
-
-def missing() -> list[str]:
-    """What this torch lacks for planning checkpoints.
-
-    >>> missing()
-    []
-    """
-    lacking = []
-    if not hasattr(torch.Tensor, "_version"):
-        lacking.append("versions of tensors: modules that change their inputs or buffers are not recognised")
-    if not hasattr(_functorch_config(), "activation_memory_budget"):
-        lacking.append("activation_memory_budget: nothing can be planned for compiled models")
-    return lacking
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -36,16 +21,21 @@ def version_of(tensor: torch.Tensor) -> int:
         return 0
 
 
-@contextlib.contextmanager
-def activation_budget(share: float) -> Iterator[None]:
+def activation_budget(share: float) -> contextlib.AbstractContextManager[None]:
     """Let what is compiled meanwhile keep about this share of the activations; the setting is restored."""
-    with _functorch_config().patch(activation_memory_budget=share):
-        yield
+    patched: contextlib.AbstractContextManager[None] = _functorch_config().patch(
+        activation_memory_budget=share
+    )
+    return patched
 
 
-def current_activation_budget() -> float:
-    """The setting in force."""
-    return float(_functorch_config().activation_memory_budget)
+def current_activation_budget() -> float | None:
+    """The setting in force; `None` where this torch has none.
+
+    >>> current_activation_budget()
+    1.0
+    """
+    return getattr(_functorch_config(), "activation_memory_budget", None)
 
 
 def forget_compiled(model: nn.Module) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.errors import UsageError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
 
@@ -131,6 +132,12 @@ class CheckpointPlan(Record, frozen=True, kw_only=True):
             InputError: the model lacks one of the modules, or it is checkpointed already.
             UsageError: the plan is a memory budget of the compiler.
         """
-        from pyrometer.tuning.checkpointing.applying import apply_plan
+        if self.activation_budget is not None:
+            raise UsageError(
+                "plan: it is for a compiled model and wraps no modules; set torch._functorch.config."
+                f"activation_memory_budget = {self.activation_budget:g} before the model is compiled"
+            )
+        from pyrometer.workload.changes.checkpointing import checkpointed
 
-        return apply_plan(self, model)
+        policies: Any = {module: self.policy[module] for module in self.modules}
+        return checkpointed(model, policies, self.written, preserve_rng=self.preserve_rng)

@@ -60,15 +60,15 @@ def lowest(model: StepModel, limit_s: Seconds = math.inf) -> Choice:
     return program.cheapest(least.peak_bytes) or least
 
 
-def frontier(model: StepModel, points: int = FRONTIER_POINTS, limit_s: Seconds = math.inf) -> list[Choice]:
+def frontier(model: StepModel) -> list[Choice]:
     """Choices of which none is better in both peak and time, from nothing checkpointed to the least peak.
 
-    Between neighbours lies at least the whole span of bytes over `points`.
+    Between neighbours lies at least the whole span of bytes over `FRONTIER_POINTS`.
     """
-    program = _Program(model, limit_s)
+    program = _Program(model, math.inf)
     choices = [choice_of(model, ())]
     least = program.lowest().peak_bytes
-    gap = max((choices[0].peak_bytes - least) // points, 1)
+    gap = max((choices[0].peak_bytes - least) // FRONTIER_POINTS, 1)
     while choices[-1].peak_bytes > least:
         limit = max(choices[-1].peak_bytes - gap, least)
         following = program.cheapest(limit)
@@ -167,7 +167,6 @@ class _Rows:
 
     def __init__(self, model: StepModel) -> None:
         self._model = model
-        self._letting_go: dict[int, frozenset[int]] = {}
         self._alive: dict[tuple[frozenset[frozenset[int]], frozenset[int]], int] = {}
         self._entries: list[tuple[dict[int, float], float]] = []
         """Coefficients (by unknown; bytes for rows of times) and the least value of their sum."""

@@ -73,6 +73,10 @@ class StepTrace:
     peak_bytes: Bytes = 0
     notes: list[str] = field(default_factory=list)
 
+    def released(self, slot: Slot) -> int:
+        """Up to when autograd held what it saved; beyond the end where it was not let go of."""
+        return slot.released if slot.released is not None else self.end + 1
+
     def calls_of(self, module: str) -> list[int]:
         """Indices of a module's calls."""
         return [index for index, call in enumerate(self.calls) if call.module == module]

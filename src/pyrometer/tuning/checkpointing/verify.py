@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from pyrometer.bench.comparison.compare import compare
-from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import STEPS, record_steps
-from pyrometer.quantity import Bytes, Seconds
+from pyrometer.quantity import Bytes
 from pyrometer.tuning.checkpointing.record import GradientMatch
 from pyrometer.workload.changes.results import Tensors, results_of
 from pyrometer.workload.workload import Workload
@@ -48,18 +46,6 @@ def match_results(first: Tensors, second: Tensors, planned: Tensors) -> Gradient
     return GradientMatch(
         bitwise=bitwise, max_error=error, worst=worst, baseline_error=own, equal=error <= allowed
     )
-
-
-def compare_times(
-    baseline: Workload, planned: Workload, *, budget_s: Seconds, seed: int = 0
-) -> tuple[Verdict, list[Seconds]]:
-    """Paired, interleaved times of planned against baseline steps, and the interval of a planned step."""
-    verdict = compare(baseline, planned, budget_s=budget_s, seed=seed)
-    ends = (verdict.ci_low, verdict.ci_high)
-    interval = [
-        verdict.baseline_s * end for end in ends if verdict.baseline_s is not None and end is not None
-    ]
-    return verdict, interval
 
 
 def _distance(one: Tensors, other: Tensors) -> tuple[float, str | None, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -32,7 +32,11 @@ def adjacent(subject: Subject, layers: Kinds, followers: Kinds) -> list[tuple[nn
         elif isinstance(output, torch.Tensor):
             wrote[id(output)] = (module, output)
 
-    with _hooked(subject.model, (*layers, *followers), see), inference_mode(True):
+    with contextlib.ExitStack() as stack:
+        for module in subject.model.modules():
+            if isinstance(module, (*layers, *followers)):
+                stack.enter_context(module.register_forward_hook(see))
+        stack.enter_context(inference_mode(True))
         arguments = subject.example()
         subject.model(*arguments.args, **arguments.kwargs)
     return [
@@ -42,16 +46,6 @@ def adjacent(subject: Subject, layers: Kinds, followers: Kinds) -> list[tuple[nn
         and isinstance(layer, layers)
         and not nn.utils.parametrize.is_parametrized(layer)
     ]
-
-
-@contextlib.contextmanager
-def _hooked(model: nn.Module, kinds: Kinds, see: Any) -> Iterator[None]:
-    handles = [module.register_forward_hook(see) for module in model.modules() if isinstance(module, kinds)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def replace_modules(subject: Subject, replacements: Mapping[nn.Module, nn.Module]) -> None:

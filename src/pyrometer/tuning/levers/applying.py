@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,7 @@ def subject_of(work: Workload, folder: Path) -> Subject:
     return subject
 
 
-def apply_levers(
-    subject: Subject, configuration: Sequence[LeverChoice], *, now: Callable[[], Seconds] = time.perf_counter
-) -> list[Seconds]:
+def apply_levers(subject: Subject, configuration: Sequence[LeverChoice]) -> list[Seconds]:
     """Apply levers in their order; returns how long each took.
 
     Raises:
@@ -55,10 +53,10 @@ def apply_levers(
         reason = on_ranks if "ranks" in lever.kinds else missing_packages(lever) or lever.refuses(subject)
         if reason is not None:
             raise NotApplicableError(f"{choice.lever}: {reason}")
-        begin = now()
+        begin = time.perf_counter()
         with preserved_rng(), torch.no_grad() if not subject.is_training else contextlib.nullcontext():
             lever.apply(subject, choice.parameters)
-        prices.append(now() - begin)
+        prices.append(time.perf_counter() - begin)
     return prices
 
 

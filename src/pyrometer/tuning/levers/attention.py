@@ -18,8 +18,11 @@ import torch
 from torch import fx, nn
 from torch.nn import functional
 
+from pyrometer.tuning.levers.lever import held
+
 _PRODUCTS = {torch.matmul, torch.bmm, operator.matmul, "matmul", "bmm", "__matmul__"}
 _SCALARS = {math.sqrt, operator.pow, operator.truediv, operator.mul, float}
+_LAST_TWO = {(-2, -1), (-1, -2), (2, 3), (3, 2)}
 _LEAST_MASKING = -1e4
 
 
@@ -56,18 +59,12 @@ class _Found(NamedTuple):
     product: fx.Node
 
 
-@contextlib.contextmanager
-def written_out() -> Iterator[None]:
+def written_out() -> contextlib.AbstractContextManager[None]:
     """Let `nn.TransformerEncoderLayer` and `nn.MultiheadAttention` compute by single operators in place of their one fused call.
 
-    A compiler sees nothing in that call, and it takes no quantised weights.
+    A compiler sees nothing in that call, its arithmetic is not counted, and it takes no quantised weights.
     """
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
+    return held(torch.backends.mha.set_fastpath_enabled, False, torch.backends.mha.get_fastpath_enabled())
 
 
 def fused(module: nn.Module, constants: Mapping[str, Any]) -> nn.Module | None:
@@ -170,12 +167,7 @@ def _untransposed(node: Any) -> fx.Node | None:
     """The keys, of keys that are transposed in their last two dimensions."""
     if not isinstance(node, fx.Node):
         return None
-    swapped = _is(node, {"transpose", torch.transpose, "swapaxes"}) and node.args[1:] in {
-        (-2, -1),
-        (-1, -2),
-        (2, 3),
-        (3, 2),
-    }
+    swapped = _is(node, {"transpose", torch.transpose, "swapaxes"}) and node.args[1:] in _LAST_TWO
     permuted = _is(node, {"permute"}) and tuple(node.args[1:]) in {(0, 1, 3, 2), ((0, 1, 3, 2),)}
     mirrored = _is(node, {getattr}) and node.args[1] == "mT"
     if swapped or permuted or mirrored:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import importlib.util
+import string
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -45,7 +46,7 @@ class LeverOf(abc.ABC, Generic[S]):
         prior: ratio of new over old time that is expected where nothing else is known.
         for_memory: trades time for memory; it is tried only where there is a goal for memory that is not met.
         minutes: about how long applying it takes at worst, for the order of the search.
-        pasted: `lines`, where they are the same for all parameters.
+        pasted: `lines`, with `$name` in the place of a parameter.
     """
 
     name: ClassVar[str]
@@ -88,7 +89,7 @@ class LeverOf(abc.ABC, Generic[S]):
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The Python that does the same to `model`, to paste; empty where only the recipe can."""
-        return list(self.pasted)
+        return [string.Template(line).safe_substitute(parameters) for line in self.pasted]
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """What has to hold around the process that runs the model; for recipes that are applied."""

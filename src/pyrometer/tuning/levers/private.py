@@ -48,18 +48,21 @@ def num_frozen_parameters() -> int | None:
 
 def num_int8_kernels() -> int | None:
     """Calls of oneDNN's quantised kernels in the code of compiled graphs that are alive; `None` where torch does not tell."""
-    graphs = _compiled_graphs()
-    if graphs is None or not all(hasattr(graph, "source_code") for graph in graphs):
-        return None
-    return sum(len(_INT8_KERNEL.findall(graph.source_code or "")) for graph in graphs)
+    sources = _generated_sources()
+    return None if sources is None else sum(len(_INT8_KERNEL.findall(source)) for source in sources)
 
 
 def num_cpp_wrappers() -> int | None:
     """Compiled graphs that are alive and call their kernels from C++; `None` where torch does not tell."""
+    sources = _generated_sources()
+    return None if sources is None else sum("cpp_wrapper" in source for source in sources)
+
+
+def _generated_sources() -> list[str] | None:
     graphs = _compiled_graphs()
     if graphs is None or not all(hasattr(graph, "source_code") for graph in graphs):
         return None
-    return sum("cpp_wrapper" in (graph.source_code or "") for graph in graphs)
+    return [graph.source_code or "" for graph in graphs]
 
 
 def _compiled_graphs() -> list[Any] | None:

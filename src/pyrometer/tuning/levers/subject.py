@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
-from pyrometer.quantity import Bytes
-from pyrometer.tuning.levers.tuned_model import TunedModel
-from pyrometer.workload.inference import Inference, devices_of
+from pyrometer.tuning.levers.tuned_model import ContextFactory, TensorChange, TunedModel
+from pyrometer.workload.inference import Inference, devices_of, home_of
 from pyrometer.workload.inputs import Arguments, argument_source
 from pyrometer.workload.training import Training
 
-ContextFactory: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
-TensorChange: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 _DRAWS = 4
 
 
@@ -89,11 +82,6 @@ class Subject:
         tensors = [] if self.is_training else self.example().tensors()
         return tensors[0].device if tensors else torch.device("cpu")
 
-    @property
-    def parameter_bytes(self) -> Bytes:
-        """Of all parameters."""
-        return sum(parameter.nbytes for parameter in self.model.parameters())
-
     def example(self) -> Arguments:
         """The arguments of one call, as the model gets them now: with all changes to the inputs.
 
@@ -106,14 +94,11 @@ class Subject:
         """The arguments of the first calls, as `example`; of one where all are the same."""
         if isinstance(self.work, Training):
             raise InputError("a training workload has batches, and no example inputs")
-        source, fixed = argument_source(self.work.inputs, _home(self.model), self.work.config)
-        return [self._changed(source()) for _ in range(1 if fixed else most)]
-
-    def _changed(self, arguments: Arguments) -> Arguments:
+        source, fixed = argument_source(self.work.inputs, home_of(self.model), self.work.config)
+        drawn = [source() for _ in range(1 if fixed else most)]
         for change in self.inputs_changed:
-            args, kwargs = pytree.tree_map_only(torch.Tensor, change, (arguments.args, arguments.kwargs))
-            arguments = Arguments(args, kwargs)
-        return arguments
+            drawn = [arguments.mapped(change) for arguments in drawn]
+        return drawn
 
     def shapes_vary(self) -> bool:
         """Whether the first few inputs differ in their shapes."""
@@ -131,19 +116,10 @@ class Subject:
     def finished(self) -> Inference | Training:
         """The workload with everything that was laid around its model; the subject is not to be changed after it."""
         work = copy.copy(self.work)
-        wrapped = TunedModel.around(
-            self.model,
-            inputs_changed=self.inputs_changed,
-            outputs_changed=self.outputs_changed,
-            contexts=self.contexts,
-            compile_contexts=self.compile_contexts,
-        )
+        laid_around = (self.inputs_changed, self.outputs_changed, self.contexts, self.compile_contexts)
+        wrapped = TunedModel(self.model, *laid_around) if any(laid_around) else self.model
         if isinstance(work, Training):
             work.parts = work.parts._replace(model=wrapped)
         else:
             work.model = wrapped
         return work
-
-
-def _home(model: nn.Module) -> torch.device:
-    return next(iter(devices_of(model)), torch.device("cpu"))

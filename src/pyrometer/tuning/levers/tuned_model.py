@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+ContextFactory: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
+TensorChange: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 _SEEN_AT_MOST = 4096
 
 
@@ -23,11 +25,10 @@ class TunedModel(nn.Module):
     def __init__(
         self,
         inner: nn.Module,
-        *,
-        inputs_changed: Sequence[Callable[[torch.Tensor], torch.Tensor]] = (),
-        outputs_changed: Sequence[Callable[[torch.Tensor], torch.Tensor]] = (),
-        contexts: Sequence[Callable[[], contextlib.AbstractContextManager[Any]]] = (),
-        compile_contexts: Sequence[Callable[[], contextlib.AbstractContextManager[Any]]] = (),
+        inputs_changed: Sequence[TensorChange],
+        outputs_changed: Sequence[TensorChange],
+        contexts: Sequence[ContextFactory],
+        compile_contexts: Sequence[ContextFactory],
     ) -> None:
         super().__init__()
         self.inner = inner
@@ -36,11 +37,6 @@ class TunedModel(nn.Module):
         self._contexts = tuple(contexts)
         self._compile_contexts = tuple(compile_contexts)
         self._seen: set[Any] = set()
-
-    @classmethod
-    def around(cls, inner: nn.Module, **changes: Any) -> nn.Module:
-        """The model itself where nothing is laid around it."""
-        return cls(inner, **changes) if any(changes.values()) else inner
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
@@ -84,7 +80,7 @@ def _nested(value: Any) -> Any:
     )
 
 
-def _mapped(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:
+def _mapped(change: TensorChange, value: Any) -> Any:
     """Plain tuples of tensors, the common case, without a walk through the tree."""
     if isinstance(value, torch.Tensor):
         return change(value)
@@ -94,7 +90,7 @@ def _mapped(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _entered(factories: Sequence[Callable[[], contextlib.AbstractContextManager[Any]]]) -> Any:
+def _entered(factories: Sequence[ContextFactory]) -> Any:
     with contextlib.ExitStack() as stack:
         for factory in factories:
             stack.enter_context(factory())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from pyrometer.bench.clock import clock_for
@@ -33,15 +33,14 @@ class Idle:
 
     waits_for_device = False
 
-    def __init__(self, step_s: Seconds = 0.0, sleep: Callable[[Seconds], None] = time.sleep) -> None:
+    def __init__(self, step_s: Seconds = 0.0) -> None:
         self._step_s = step_s
-        self._sleep = sleep
 
     def step(self, batches: Iterator[Any]) -> None:
         """One batch, then the pause."""
         next(batches)
         if self._step_s:
-            self._sleep(self._step_s)
+            time.sleep(self._step_s)
 
     def finish(self) -> None:
         """Nothing is under way."""

@@ -92,10 +92,10 @@ def has_legal(turns: Sequence[Turn], space: Space) -> bool:
     return any(space.refused(turn.settings) is None for turn in turns)
 
 
-def contenders(turns: Sequence[Turn], space: Space, most: int = 3) -> list[Turn]:
-    """The fastest settings that their intervals do not tell apart from the fastest; it is one of them."""
+def contenders(turns: Sequence[Turn], space: Space) -> list[Turn]:
+    """The three fastest settings that their intervals do not tell apart from the fastest; it is one of them."""
     legal = sorted((t for t in turns if space.refused(t.settings) is None), key=lambda turn: turn.batch_s)
-    return [turn for turn in legal if turn.interval_s[0] <= legal[0].interval_s[1]][:most]
+    return [turn for turn in legal if turn.interval_s[0] <= legal[0].interval_s[1]][:3]
 
 
 def size(settings: LoaderSettings) -> tuple[int, int, bool, bool]:

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader
 
 from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
+from pyrometer.evidence.options import silent
 from pyrometer.loading.figures import require_count, require_positive
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.tuning.loader.consumers import open_consumer
@@ -60,7 +61,7 @@ def tune_loader(
     _require_figures(budget_s, margin, max_workers, max_memory_bytes)
     with open_consumer(step_s, work) as consumer:
         limits = Limits.found(max_memory_bytes)
-        return Tuner(loader, consumer, budget_s, margin, limits, max_workers, progress).tuned()
+        return Tuner(loader, consumer, budget_s, margin, limits, max_workers, progress or silent).tuned()
 
 
 def _loader_of(given: Any, arguments: dict[str, Any]) -> DataLoader[Any]:

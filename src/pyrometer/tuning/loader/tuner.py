@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from torch.utils.data import DataLoader
 
 from pyrometer.bench.stage import Progress
+from pyrometer.evidence.options import silent
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.loading.failure import WorkersRefusedError
 from pyrometer.loading.loader import settings_of
@@ -56,7 +57,7 @@ class Tuner:
     margin: float
     limits: Limits
     max_workers: int | None = None
-    progress: Progress | None = None
+    progress: Progress = silent
     now_s: Callable[[], Seconds] = time.perf_counter
     turns: list[Turn] = field(default_factory=list, init=False)
 
@@ -244,5 +245,4 @@ class Tuner:
         return notes
 
     def _tell(self, what: str) -> None:
-        if self.progress is not None:
-            self.progress(min(1.0, (self.now_s() - self._began_s) / self.budget_s), what)
+        self.progress(min(1.0, (self.now_s() - self._began_s) / self.budget_s), what)

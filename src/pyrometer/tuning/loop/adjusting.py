@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Collection
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from pyrometer.errors import InputError
+from pyrometer.hardware.cpu import allowed_cpus
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.quantity import Seconds, format_percent
 from pyrometer.tuning.batching.micro import SEES_BATCH, WEIGHTED
@@ -127,7 +127,7 @@ class Adjusting:
             self._try_loader(step, settings, waits)
 
     def _try_loader(self, step: int, settings: LoaderSettings, waits: float) -> None:
-        workers = min(max(1, 2 * settings.num_workers), _num_cpus())
+        workers = min(max(1, 2 * settings.num_workers), len(allowed_cpus()))
         prefetch = 2 * (settings.prefetch_factor or 1)
         reason = f"{format_percent(waits, 2)} of the step waits for data"
         self._loader_before = settings
@@ -191,7 +191,3 @@ class Adjusting:
             if isinstance(part, SEES_BATCH) or (isinstance(part, WEIGHTED) and part.weight is not None):
                 return f"{type(part).__name__} gives other results for parts of a batch"
         return None
-
-
-def _num_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

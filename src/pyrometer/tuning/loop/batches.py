@@ -157,7 +157,7 @@ class PositionedBatches:
         self.fetch_ns += time.perf_counter_ns() - began
         if skip:
             self._pass_over(skip)
-        self._prefetcher = DevicePrefetcher(_Once(self._fetched()), self._device, streams=self._streams)
+        self._prefetcher = DevicePrefetcher(self._fetched(), self._device, streams=self._streams)
         self._ahead = iter(self._prefetcher)
         return self._ahead
 
@@ -217,16 +217,6 @@ class PositionedBatches:
     def _moment(self) -> dict[str, Any]:
         loader = self.loader.state_dict() if _is_stateful(self.loader) else None
         return {"random": self._own_random, "loader": loader}
-
-
-class _Once:
-    """An iterable of what is under way."""
-
-    def __init__(self, iterator: Iterator[Any]) -> None:
-        self._iterator = iterator
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._iterator
 
 
 def _length(loader: Any) -> int | None:

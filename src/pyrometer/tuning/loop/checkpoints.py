@@ -151,13 +151,11 @@ def _damage(place: Path) -> str | None:
         size = (place / STATE).stat().st_size
         if size != manifest.num_bytes:
             return f"{STATE} has {size} bytes, its manifest says {manifest.num_bytes}"
-        return (
-            None
-            if sha256_of(place / STATE) == manifest.sha256
-            else f"{STATE} does not have its manifest's hash"
-        )
+        if sha256_of(place / STATE) != manifest.sha256:
+            return f"{STATE} does not have its manifest's hash"
     except (OSError, InputError) as error:
         return f"incomplete ({error})"
+    return None
 
 
 def _remove(place: Path) -> None:

@@ -29,7 +29,7 @@ from pyrometer.tuning.loop.timing import StepTimes
 from pyrometer.tuning.loop.training_state import load_training_state, training_state
 from pyrometer.tuning.precision_audit import AmpAudit, audit_mixed_precision, in_mixed_precision
 from pyrometer.workload.changes.micro_batches import in_parts
-from pyrometer.workload.inference import devices_of
+from pyrometer.workload.inference import home_of
 from pyrometer.workload.parts import is_lazy
 from pyrometer.workload.state import Stateful, preserved_rng
 from pyrometer.workload.training import Training
@@ -84,7 +84,7 @@ class TrainingLoop:
         for name, value in (("checkpoint_every", checkpoint_every), ("log_every", log_every)):
             require_count(name, value)
         require_count("evaluate_every", 1 if evaluate_every is None else evaluate_every)
-        device = next(iter(devices_of(work.parts.model)), torch.device("cpu"))
+        device = home_of(work.parts.model)
         self.work = in_mixed_precision(work, work.config.autocast) if work.config.autocast else work
         self.parts = self.work.parts
         self.step = 0
@@ -294,10 +294,7 @@ class TrainingLoop:
         try:
             return function(value)
         except Exception as error:
-            callbacks, self._callbacks = (
-                self._callbacks,
-                [],
-            )  # saving tells nobody: one of them has just failed
+            callbacks, self._callbacks = self._callbacks, []  # saving tells nobody: one has just failed
             try:
                 self._save()
             finally:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.loop.checkpoints import CheckpointNote
-from pyrometer.tuning.loop.record import Adjustment, LogPoint, TrainingRun
+from pyrometer.tuning.loop.record import LogPoint, TrainingRun
 from pyrometer.tuning.loop.step import LoopStep
 from pyrometer.tuning.loop.timing import StepTimes
 
@@ -38,28 +39,16 @@ class Progress:
         self.log.append(LogPoint(step=step, epoch=epoch, losses=means, metrics=metrics))
         return self.log[-1]
 
-    def record(
-        self,
-        *,
-        step: int,
-        epoch: int,
-        ended: str,
-        unit: str,
-        adjustments: list[Adjustment],
-        rejected: list[str],
-    ) -> TrainingRun:
-        """What came of it."""
+    def record(self, **ended: Any) -> TrainingRun:
+        """What came of it, with what the loop knows of its end."""
         seconds, batches, overflows = self._before
         steps_s: Seconds = self.times.total_s - seconds
         units = self.steps.counter.units_per_step * (self.steps.num_batches - batches)
         scaler = self.steps.parts.scaler
         return TrainingRun(
+            **ended,
             first_step=self.first_step,
-            step=step,
-            epoch=epoch,
-            ended=ended,
             elapsed_s=time.perf_counter() - self._began_s,
-            unit=unit,
             steps_s=steps_s,
             units_per_s=units / steps_s if steps_s else None,
             step_time=self.times.median(),
@@ -67,7 +56,5 @@ class Progress:
             num_overflows=self.steps.num_overflows - overflows,
             scale=scaler.get_scale() if scaler is not None else None,
             log=self.log,
-            adjustments=adjustments,
             checkpoints=self.checkpoints,
-            rejected=rejected,
         )

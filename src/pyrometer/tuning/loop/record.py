@@ -46,14 +46,10 @@ class Adjustment(Record, frozen=True, kw_only=True):
     ] = "on trial"
 
     def __str__(self) -> str:
-        times = (
-            f", {format_seconds(self.before_s)} → {format_seconds(self.after_s)} a step"
-            if self.after_s
-            else ""
-        )
-        return (
-            f"step {self.step}: {self.what} {self.before} → {self.after} ({self.reason}){times}: {self.fate}"
-        )
+        change = f"step {self.step}: {self.what} {self.before} → {self.after} ({self.reason})"
+        if self.after_s:
+            change += f", {format_seconds(self.before_s)} → {format_seconds(self.after_s)} a step"
+        return f"{change}: {self.fate}"
 
 
 class TrainingRun(Record, frozen=True, kw_only=True):

@@ -46,7 +46,7 @@ class LoopStep:
         self._model = work.config.compile_model(parts.model)
         self._loss = batch_loss(parts.loss)
         self._sum = getattr(parts.loss, "reduction", "mean") == "sum"
-        self._autocast = work.config.autocast_context(device)
+        self._autocast = work.config.autocast_context(device) or _NOTHING
         self._syncing = _syncing(parts.model)
         self._taken: list[tuple[Any, bool]] = []
 
@@ -103,19 +103,14 @@ class LoopStep:
         losses = []
         for number, (piece, weight) in enumerate(zip(pieces, weights, strict=True), 1):
             with self._syncing(is_last and number == len(pieces)):
-                loss = self._forward(piece)
+                with self._autocast:
+                    loss = self._loss(self._model, piece)
                 loss = loss * weight if weight != 1 else loss
                 self._times.mark("forward")
                 losses.append(loss.detach())
                 self._backward(loss)
                 self._times.mark("backward")
         return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
-
-    def _forward(self, batch: Any) -> torch.Tensor:
-        if self._autocast is None:
-            return self._loss(self._model, batch)
-        with self._autocast:
-            return self._loss(self._model, batch)
 
     def _backward(self, loss: torch.Tensor) -> None:
         loss = loss / self._work.accumulate if self._work.accumulate > 1 else loss

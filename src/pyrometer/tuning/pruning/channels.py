@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -24,11 +25,15 @@ def remove_channels(chain: Chain, share: float) -> None:
     strength = layer.weight.detach().flatten(1).norm(dim=1)
     index = strength.topk(kept).indices.sort().values
     setattr(layer, ROOM, channels)
-    _cut_outputs(layer, index)
+    _cut(layer, ("weight", "bias"), index)
+    setattr(layer, "out_features" if isinstance(layer, nn.Linear) else "out_channels", kept)
     for norm in chain.norms:
-        _cut_norm(norm, index)
+        _cut(norm, ("weight", "bias", "running_mean", "running_var"), index)
+        setattr(norm, "num_features", kept)  # noqa: B010 - which torch types as a tensor or a module
     wide = (index[:, None] * chain.width + torch.arange(chain.width, device=index.device)).flatten()
-    _cut_inputs(chain.consumer, wide)
+    _cut(chain.consumer, ("weight",), wide, dim=1)
+    inputs = "in_features" if isinstance(chain.consumer, nn.Linear) else "in_channels"
+    setattr(chain.consumer, inputs, len(wide))
 
 
 def num_kept(channels: int, share: float) -> int:
@@ -42,27 +47,11 @@ def num_kept(channels: int, share: float) -> int:
     return rounded if rounded < channels else kept
 
 
-def _cut(module: nn.Module, name: str, index: torch.Tensor, dim: int) -> None:
-    old = getattr(module, name, None)
-    if isinstance(old, nn.Parameter):
-        new = old.detach().index_select(dim, index)
-        setattr(module, name, nn.Parameter(new, requires_grad=old.requires_grad))
-    elif isinstance(old, torch.Tensor):
-        setattr(module, name, old.index_select(dim, index))
-
-
-def _cut_outputs(layer: Any, index: torch.Tensor) -> None:
-    _cut(layer, "weight", index, 0)
-    _cut(layer, "bias", index, 0)
-    setattr(layer, "out_features" if isinstance(layer, nn.Linear) else "out_channels", len(index))
-
-
-def _cut_inputs(layer: Any, index: torch.Tensor) -> None:
-    _cut(layer, "weight", index, 1)
-    setattr(layer, "in_features" if isinstance(layer, nn.Linear) else "in_channels", len(index))
-
-
-def _cut_norm(norm: Any, index: torch.Tensor) -> None:
-    for name in ("weight", "bias", "running_mean", "running_var"):
-        _cut(norm, name, index, 0)
-    norm.num_features = len(index)
+def _cut(module: nn.Module, names: Iterable[str], index: torch.Tensor, dim: int = 0) -> None:
+    for name in names:
+        old = getattr(module, name, None)
+        if isinstance(old, nn.Parameter):
+            new = old.detach().index_select(dim, index)
+            setattr(module, name, nn.Parameter(new, requires_grad=old.requires_grad))
+        elif isinstance(old, torch.Tensor):
+            setattr(module, name, old.index_select(dim, index))

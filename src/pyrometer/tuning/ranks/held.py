@@ -44,17 +44,13 @@ def require_launcher() -> None:
     Raises:
         InputError: this torch was built without `torch.distributed`.
     """
-    if importlib.util.find_spec(LAUNCHER) is None or not _has_distributed():
+    import torch
+
+    if importlib.util.find_spec(LAUNCHER) is None or not torch.distributed.is_available():
         raise InputError(
             f"--nproc: {LAUNCHER} (torchrun) is missing in this torch, which was built without torch.distributed; "
             "install a build of torch that has it, or leave out --nproc"
         )
-
-
-def _has_distributed() -> bool:
-    import torch
-
-    return torch.distributed.is_available()
 
 
 class HeldRanks:
@@ -126,23 +122,16 @@ class HeldRanks:
         """Why the launch is over, from what a rank ended with or what it printed."""
         status = self._forks.end(number, self._pids.pop(number), END_S)
         self._stop()
-        if status is not None and status < 0:
-            return UserProgramError(f"rank {number} was ended by {signal_name(-status)}")
-        return UserProgramError(f"rank {number}: {first_error(self._log.read_text(errors='replace'))}")
+        return _by_signal(number, status) or UserProgramError(
+            f"rank {number}: {first_error(self._log.read_text(errors='replace'))}"
+        )
 
     def _died_before(self, failed: int) -> PyrometerError | None:
         """What a rank says that lost another is not the reason: that which a signal ended is."""
         others = [(number, self._pids.pop(number)) for number in list(self._pids) if number != failed]
         ended = [(number, self._forks.end(number, pid, GRACE_S)) for number, pid in others]
         self._stop()
-        return next(
-            (
-                UserProgramError(f"rank {number} was ended by {signal_name(-status)}")
-                for number, status in ended
-                if status is not None and status < 0
-            ),
-            None,
-        )
+        return next(filter(None, (_by_signal(number, status) for number, status in ended)), None)
 
     # ---- messages ----------------------------------------------------------------------------------------------
 
@@ -205,3 +194,9 @@ class HeldRanks:
             f"rank {number}" + (f" ({answer.place})" if answer is not None and answer.place else "")
             for number, answer in found
         )
+
+
+def _by_signal(number: int, status: int | None) -> PyrometerError | None:
+    if status is None or status >= 0:
+        return None
+    return UserProgramError(f"rank {number} was ended by {signal_name(-status)}")

@@ -13,15 +13,14 @@ from msgspec.structs import replace
 from pyrometer.bench.measure import DEFAULT_CONFIDENCE
 from pyrometer.bench.measurement import Measurement, MemoryUse
 from pyrometer.bench.summary import Observation, summarise
-from pyrometer.bench.worker import Ran, Run
+from pyrometer.bench.worker import Asked, Ran, Run
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
-from pyrometer.tuning.levers.choice import Configuration, key_of
+from pyrometer.tuning.levers.choice import Configuration
 from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.held import HeldRanks, require_launcher
-from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits, Numerics
-from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
 from pyrometer.tuning.trials.protocol import Source
 from pyrometer.workload.target import Target
 
@@ -84,32 +83,24 @@ class RankLaboratory(Laboratory):
         Raises:
             PyrometerError: it cannot be opened: a rank failed, died or hangs.
         """
-        room = self.folder / key_of(configuration)
-        room.mkdir(parents=True, exist_ok=True)
-        begin = time.monotonic()
         limit_s = timeout_s or self.open_s
         if configuration:
             limit_s = min(limit_s, max(HANG_S, SLOWER_START * self._opening_s))
-        with contextlib.ExitStack() as stack:
-            name = "log.txt" if fresh_seed is None else f"log-{fresh_seed}.txt"
-            ranks = HeldRanks(self.forks, self.argv, self.cwd, room / name)
-            stack.callback(ranks.close)
-            request = protocol.Open(
-                source=self.source,
-                levers=list(configuration),
-                folder=str(room),
-                cache="",
-                fresh_seed=fresh_seed,
-            )
-            answer = ranks.ask(request, protocol.Opened, timeout_s=limit_s)
-            took_s = time.monotonic() - begin
-            self._opening_s = max(self._opening_s, took_s) if not configuration else self._opening_s
-            return OpenConfiguration(configuration, ranks, answer, took_s, stack.pop_all())
+        side = super().open(configuration, fresh_seed=fresh_seed, timeout_s=limit_s)
+        if not configuration:
+            self._opening_s = max(self._opening_s, side.elapsed_s)
+        return side
+
+    def _started(self, stack: contextlib.ExitStack, room: Path, fresh_seed: int | None) -> Asked:
+        name = "log.txt" if fresh_seed is None else f"log-{fresh_seed}.txt"
+        ranks = HeldRanks(self.forks, self.argv, self.cwd, room / name)
+        stack.callback(ranks.close)
+        return ranks
 
     def keep_reference(self, baseline: OpenConfiguration) -> None:
         """Write down what the script computes as it is, and see whether another launch computes the same."""
         super().keep_reference(baseline)
-        with opened(self, ()) as again:
+        with self.open(()) as again:
             losses = super().check(again).cases[0]
         self._random = losses.mismatch is not None or (losses.max_rel or 0.0) > REPEATABLE
 

@@ -77,12 +77,8 @@ class HeldScript:
                 run_script(argv)
         except (Exception, SystemExit) as error:
             if not isinstance(error, SystemExit) or error.code not in {None, 0}:
-                ours = (
-                    error
-                    if isinstance(error, PyrometerError)
-                    else UserProgramError(f"rank {self.rank}: {described(error)}")
-                )
-                self._send(Answer(failure=Failure.of(ours)))
+                said = UserProgramError(f"rank {self.rank}: {described(error)}")
+                self._send(Answer(failure=Failure.of(error if isinstance(error, PyrometerError) else said)))
                 raise
         self._send(Answer(ended=self._watch.num_steps))
 
@@ -111,9 +107,7 @@ class HeldScript:
         handlers: dict[type[Any], Callable[[Any], Record]] = {
             protocol.Save: self._save,
             protocol.Check: self._check,
-            protocol.Peak: lambda _: protocol.PeakRead(
-                peak_bytes=self._meter.peak(), source=self._meter.source
-            ),
+            protocol.Peak: lambda _: protocol.PeakRead(peak_bytes=self._meter.peak()),
             protocol.Survey: lambda request: survey(self._subject, request.levers),
         }
         while True:
@@ -125,7 +119,6 @@ class HeldScript:
     def _first(self) -> protocol.Opened:
         return protocol.Opened(
             name=type(self._subject.whole).__name__,
-            unit="steps",
             device=str(self._subject.device),
             clock="wall",
             first_call_s=self._times[0],
@@ -206,7 +199,6 @@ def survey(subject: RankSubject, names: Sequence[str]) -> protocol.Surveyed:
         choices=choices,
         kind="training",
         signature=signature_of(subject.whole),
-        parameter_bytes=sum(parameter.nbytes for parameter in subject.whole.parameters()),
         notes=[global_batch(subject, int(os.environ["WORLD_SIZE"]))],
     )
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -18,7 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from pyrometer.errors import InputError
 from pyrometer.tuning.levers.rank_subject import RankSubject
-from pyrometer.tuning.trials.results import TRAINING_STEPS, Learning
+from pyrometer.tuning.trials.results import TRAINING_STEPS, Learning, kept_gradients
 from pyrometer.workload.inputs import Arguments, leading_dimension
 from pyrometer.workload.program.repeated import blocks
 
@@ -188,7 +188,8 @@ class Watch(contextlib.ExitStack):
         for change in subject.before_update:
             change()
         if not self.gradients:
-            self.gradients = list(_gradients(optimizer))
+            updated = (parameter for group in optimizer.param_groups for parameter in group["params"])
+            self.gradients = list(kept_gradients(updated))
         if self.num_steps < TRAINING_STEPS:
             subject.backwards.append(subject.pending)
             self.losses.append([])
@@ -198,15 +199,3 @@ class Watch(contextlib.ExitStack):
         if optimizer is self._stepping:
             self.num_steps += 1
             self._updated()
-
-
-def _gradients(optimizer: torch.optim.Optimizer) -> Iterable[torch.Tensor | None]:
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            gradient = parameter.grad
-            if gradient is None:
-                yield None
-                continue
-            local = gradient.to_local() if hasattr(gradient, "to_local") else gradient
-            dense = local.to_dense() if local.is_sparse else local
-            yield dense.detach().to("cpu", torch.float32, copy=True)

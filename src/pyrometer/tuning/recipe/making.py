@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes
-from pyrometer.tuning.figures import figures_of
 from pyrometer.tuning.levers.choice import Configuration
 from pyrometer.tuning.levers.registry import find_lever
-from pyrometer.tuning.outcome import LeverOutcome
-from pyrometer.tuning.recipe.recipe import Artefact, Dropped, Proof, Recipe, RecipeLever
-from pyrometer.tuning.recipe.signature import Signature
+from pyrometer.tuning.outcome import LeverOutcome, figures_of
+from pyrometer.tuning.recipe.recipe import Artefact, Dropped, Proof, RecipeLever, artefact_of
 from pyrometer.tuning.trials.gate import Numerics
 
 
@@ -35,39 +31,27 @@ def proof_of(verdict: Verdict, numerics: Numerics, peak_bytes: Bytes | None) -> 
     )
 
 
-def make_recipe(
-    configuration: Configuration,
-    outcomes: list[LeverOutcome],
-    *,
-    target: str,
-    kind: str,
-    commit: str | None,
-    signature: Signature,
-    proof: Proof | None,
-    tolerance: float,
-    environment: Environment,
-    artefacts: dict[str, list[Artefact]],
-    now: dt.datetime,
-    num_ranks: int | None = None,
-) -> Recipe:
-    """The recipe of a configuration, with what was tried beside it."""
-    levers = []
-    for choice in configuration:
-        lever = find_lever(choice.lever)
-        proved = next(
-            (each for each in outcomes if each.outcome == "kept" and each.label == choice.label), None
+def proved_levers(
+    configuration: Configuration, outcomes: list[LeverOutcome], artefacts: dict[str, list[Artefact]]
+) -> list[RecipeLever]:
+    """The levers of a configuration, with what was measured of each when it was kept, and what it wrote."""
+    kept = {each.label: each for each in reversed(outcomes) if each.outcome == "kept"}
+    return [
+        RecipeLever(
+            lever=choice.lever,
+            parameters=choice.parameters,
+            fix_class=find_lever(choice.lever).fix_class,
+            stage=find_lever(choice.lever).stage,
+            **figures_of(kept.get(choice.label)),
+            artefacts=artefacts.get(choice.lever, []),
         )
-        levers.append(
-            RecipeLever(
-                lever=choice.lever,
-                parameters=choice.parameters,
-                fix_class=lever.fix_class,
-                stage=lever.stage,
-                **figures_of(proved),
-                artefacts=artefacts.get(choice.lever, []),
-            )
-        )
-    dropped = [
+        for choice in configuration
+    ]
+
+
+def dropped_levers(outcomes: list[LeverOutcome]) -> list[Dropped]:
+    """The levers that were not kept, and why."""
+    return [
         Dropped(
             lever=each.name,
             parameters=each.parameters,
@@ -78,31 +62,18 @@ def make_recipe(
         for each in outcomes
         if each.outcome != "kept"
     ]
-    return Recipe(
-        target=target,
-        kind="training" if kind == "training" else "inference",
-        created=now.isoformat(timespec="seconds"),
-        commit=commit,
-        signature=signature,
-        proof=proof,
-        levers=levers,
-        dropped=dropped,
-        tolerance=tolerance,
-        environment=environment,
-        num_ranks=num_ranks,
-    )
 
 
 def kept_files(
     configuration: Configuration, made: dict[str, list[str]], beside: Path
-) -> dict[str, list[Path]]:
-    """Move what the recipe's levers wrote to a folder beside the recipe; returns the new places by lever."""
-    places: dict[str, list[Path]] = {}
+) -> dict[str, list[Artefact]]:
+    """Move what the recipe's levers wrote to a folder that lies beside the recipe; the files by lever."""
+    kept: dict[str, list[Artefact]] = {}
     wanted = {choice.lever for choice in configuration}
     for lever, files in made.items():
-        if lever not in wanted:
-            continue
-        room = beside / lever
-        room.mkdir(parents=True, exist_ok=True)
-        places[lever] = [Path(file).replace(room / Path(file).name) for file in files]
-    return places
+        if lever in wanted:
+            room = beside / lever
+            room.mkdir(parents=True, exist_ok=True)
+            moved = [Path(file).replace(room / Path(file).name) for file in files]
+            kept[lever] = [artefact_of(path, beside.parent) for path in moved]
+    return kept

@@ -26,18 +26,17 @@ from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes, Ratio, Seconds, counted, format_ratio
 from pyrometer.record import Record, doc, from_dict, to_dict
-from pyrometer.tuning.figures import Figures
 from pyrometer.tuning.levers.applying import apply_levers, subject_of
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import Stage
 from pyrometer.tuning.levers.subject import Subject
-from pyrometer.tuning.outcome import LeverResult
+from pyrometer.tuning.outcome import Figures, LeverResult
 from pyrometer.tuning.recipe.pasting import python_lines
 from pyrometer.tuning.recipe.signature import Signature, require_same_model, signature_of
 from pyrometer.tuning.trials.gate import Limits, coarsest, judge
 from pyrometer.tuning.trials.results import case_error
-from pyrometer.workload.inference import Inference
+from pyrometer.workload.inference import Inference, home_of
 from pyrometer.workload.inputs import argument_source
 from pyrometer.workload.parts import copied_module
 from pyrometer.workload.state import inference_mode, preserved_rng
@@ -162,11 +161,17 @@ class Recipe(Record, frozen=True, kw_only=True):
             raise InputError("this recipe is for a training step; apply it with `recipe.workload(work)`")
         require_same_model(self.signature, signature_of(model))
         self._warn_elsewhere()
-        work = Inference(copied_module("model", model), self._example(model) if inputs is None else inputs)
+        if inputs is None:  # zeros of the shapes and dtypes that the model was tuned with
+            inputs = tuple(_zeros(text, home_of(model)) for text in self.signature.inputs)
+        work = Inference(copied_module("model", model), inputs)
         subject = subject_of(work, _folder(folder))
         subject.contexts.append(lambda: inference_mode(True))
         subject.ready = self.ready_files()
-        expected = self._expected(subject) if subject.ready else None
+        expected = None
+        if subject.ready:
+            example = subject.example()
+            with preserved_rng(), inference_mode(True):
+                expected = subject.model(*example.args, **example.kwargs)
         apply_levers(subject, self.configuration)
         finished = subject.finished()
         assert isinstance(finished, Inference)
@@ -191,12 +196,6 @@ class Recipe(Record, frozen=True, kw_only=True):
             for lever in self.levers
             if lever.artefacts
         }
-
-    def _expected(self, subject: Subject) -> Any:
-        """What the model computes of the example before anything is applied."""
-        example = subject.example()
-        with preserved_rng(), inference_mode(True):
-            return subject.model(*example.args, **example.kwargs)
 
     def _require_same_results(self, subject: Subject, model: nn.Module, expected: Any) -> None:
         """What is loaded from files passes the gate again."""
@@ -232,11 +231,6 @@ class Recipe(Record, frozen=True, kw_only=True):
         subject = subject_of(own, _folder(None))
         apply_levers(subject, self.configuration)
         return subject.finished()
-
-    def _example(self, model: nn.Module) -> Any:
-        """Zeros of the shapes and dtypes that the model was tuned with."""
-        device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-        return tuple(_zeros(text, device) for text in self.signature.inputs)
 
     def _warn_elsewhere(self) -> None:
         fields = differing_fields(self.environment, read_environment())

@@ -22,7 +22,7 @@ from pyrometer.tuning.search.confirming import Pairs, confirm
 from pyrometer.tuning.search.place import open_place
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials.gate import Numerics
-from pyrometer.tuning.trials.laboratory import Laboratory, opened
+from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import Target
 
 VERIFYING_S: Seconds = 60.0
@@ -50,7 +50,7 @@ def verify(
     settings = replace(settings, tolerance=max(settings.tolerance, recipe.tolerance))
     with open_place(target, settings, None, recipe.num_ranks) as place:
         laboratory = place.laboratory
-        with opened(laboratory, ()) as side:
+        with laboratory.open(()) as side:
             base = Baseline.of(place, side, (), Budget(VERIFYING_S))
         require_same_model(recipe.signature, base.surveyed.signature)
         laboratory.find_ready(recipe.configuration, recipe.ready_files())
@@ -82,7 +82,7 @@ def verify(
 
 
 def _applied(laboratory: Laboratory, configuration: Configuration) -> tuple[Numerics, Measurement]:
-    with opened(laboratory, configuration) as side:
+    with laboratory.open(configuration) as side:
         if side.opened.not_applied is not None:
             raise NotApplicableError(side.opened.not_applied)
         return laboratory.check(side), laboratory.measure(side, APPLIED_S)

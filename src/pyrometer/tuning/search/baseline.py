@@ -16,7 +16,7 @@ from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.place import SearchPlace
 from pyrometer.tuning.trials import protocol
-from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration, opened
+from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
 
 
 @dataclass
@@ -57,7 +57,7 @@ def _with_planned(
 ) -> protocol.Surveyed:
     """What was surveyed, and levers whose plan is measured, in a process of their own: it may take too long."""
     try:
-        with opened(laboratory, ()) as side:
+        with laboratory.open(()) as side:
             more = laboratory.survey(side, levers, timeout_s=limit_s)
     except PyrometerError as error:
         reasons = dict.fromkeys(levers, f"whether it fits could not be found out: {error}")

@@ -22,13 +22,12 @@ from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.fingerprint import require_comparable
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Seconds, counted
-from pyrometer.tuning.levers.choice import Configuration, LeverChoice
+from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.outcome import LeverOutcome
 from pyrometer.tuning.search.budget import Budget
-from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
-from pyrometer.tuning.search.weighing import Weighing, blank_outcome
+from pyrometer.tuning.search.weighing import Weighing
 from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.tuning.trials.protocol import Source
@@ -55,14 +54,6 @@ class Order(NamedTuple):
     environment: Environment
 
 
-class Attempt(NamedTuple):
-    """A lever against the best configuration so far."""
-
-    choice: LeverChoice
-    best: Configuration
-    configuration: Configuration
-
-
 class Bench:
     """A machine's laboratory, with the baseline as its reference; lives in a process of Ray.
 
@@ -72,9 +63,7 @@ class Bench:
 
     def __init__(self, order: Order) -> None:
         if "OMP_NUM_THREADS" not in order.environment.settings:
-            os.environ.pop(
-                "OMP_NUM_THREADS", None
-            )  # Ray sets it for its workers, and our own processes inherit it
+            os.environ.pop("OMP_NUM_THREADS", None)  # which Ray sets for its workers, and ours inherit
         require_comparable(order.environment, read_environment())
         self._folder = tempfile.TemporaryDirectory(prefix="pyrometer-tune-", ignore_cleanup_errors=True)
         folder, settings = Path(self._folder.name), order.settings
@@ -92,11 +81,11 @@ class Bench:
         self._weighing = Weighing(laboratory, settings, Budget(settings.budget_s), order.step_s)
         self._weighing.begin_with(baseline)
 
-    def attempt(self, attempt: Attempt, left_s: Seconds) -> LeverOutcome:
+    def attempt(self, blank: LeverOutcome, left_s: Seconds) -> LeverOutcome:
         """Try a lever, as the search does; it ends within the time that is left."""
         self._weighing.budget = Budget(left_s)
-        self._weighing.reserve(attempt.best)
-        return self._weighing.weigh(blank_outcome(*attempt, Prediction()))
+        self._weighing.reserve(tuple(blank.against))
+        return self._weighing.weigh(blank)
 
 
 class Crew:
@@ -122,8 +111,8 @@ class Crew:
             InputError: no machine of the cluster can be used.
         """
         running: dict[Any, Any] = {}
-        for bench, attempt in zip(self._benches, untried(search, waiting), strict=False):
-            running[bench.attempt.remote(attempt, search.budget.left_s)] = bench
+        for bench, blank in zip(self._benches, untried(search, waiting), strict=False):
+            running[bench.attempt.remote(blank, search.budget.left_s)] = bench
         while running:
             done, _ = self._ray.wait(list(running), timeout=max(search.budget.left_s, 0.0))
             if not done:
@@ -134,9 +123,6 @@ class Crew:
             except self._ray.exceptions.RayError as error:
                 self._let_go(bench, error)
                 continue
-            choice = LeverChoice(lever=outcome.name, parameters=outcome.parameters)
-            low, high, rules = search.expected(choice, tuple(outcome.configuration))
-            outcome = replace(outcome, predicted_low=low, predicted_high=high, rules=list(rules))
             if outcome.outcome != "untried":
                 search.journal.add(outcome)
                 self.num_tried += 1
@@ -151,14 +137,14 @@ class Crew:
             raise InputError(f"--cluster: no machine can be used: {why}") from error
 
 
-def untried(search: Search, waiting: Sequence[LeverChoice]) -> Iterator[Attempt]:
+def untried(search: Search, waiting: Sequence[LeverChoice]) -> Iterator[LeverOutcome]:
     """What the search would try next against its best configuration, and did not yet."""
     for choice in waiting:
         configuration = search.configuration_of(choice)
         if configuration == search.best or search.settled(choice, configuration) is not None:
             continue
         if search.journal.recall(search.best, configuration) is None:
-            yield Attempt(choice, search.best, configuration)
+            yield search.blank(choice, configuration)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.tuning.trials.sending import send
+from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import Target, parse_target
 from pyrometer.workload.workload import Workload
 
@@ -38,11 +39,8 @@ def open_place(
     """A folder for the search: beside the recipe, where it can be resumed; else a temporary one."""
     with contextlib.ExitStack() as stack:
         if path is None:
-            folder = Path(
-                stack.enter_context(
-                    tempfile.TemporaryDirectory(prefix="pyrometer-tune-", ignore_cleanup_errors=True)
-                )
-            )
+            temporary = tempfile.TemporaryDirectory(prefix="pyrometer-tune-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(temporary))
         else:
             folder = path.with_suffix(".tune")
             _made(folder)
@@ -61,16 +59,11 @@ def open_place(
         if isinstance(work, Target):
             source, name, cwd = protocol.Source(spec=work.spec), work.text, Path(work.spec.cwd)
             if work.kind == "script":
-                from pyrometer.workload.loading import load_workload
-
                 load_workload(work)  # says that a script has no factory, and which there are
         else:
-            send(work, folder / "workload.pickle")
-            source, name, cwd = (
-                protocol.Source(pickled=str(folder / "workload.pickle")),
-                work.name,
-                Path.cwd(),
-            )
+            pickled = folder / "workload.pickle"
+            send(work, pickled)
+            source, name, cwd = protocol.Source(pickled=str(pickled)), work.name, Path.cwd()
         laboratory = Laboratory(source, folder, limits, metric=settings.metric, cwd=str(cwd))
         yield SearchPlace(name, laboratory, folder, path, cwd)
 

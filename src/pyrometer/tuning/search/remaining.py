@@ -23,9 +23,8 @@ from pyrometer.hardware.peaks import Peaks
 from pyrometer.quantity import Bytes, Seconds, format_percent, significant
 from pyrometer.record import Record, doc
 from pyrometer.tuning.trials.protocol import Source
-from pyrometer.tuning.trials.sending import received
+from pyrometer.tuning.trials.sending import workload_from
 from pyrometer.workload.inference import Inference
-from pyrometer.workload.loading import load_workload
 
 PEAKS_S: Seconds = 6.0
 
@@ -53,11 +52,7 @@ class Floor(Record, frozen=True, kw_only=True):
 
 def floor_of(request: FloorRequest) -> Floor:
     """Count a step's arithmetic and bytes, and measure the machine's peaks; in the process of the caller."""
-    work = (
-        load_workload(request.source.spec.target())
-        if request.source.spec
-        else received(request.source.pickled)
-    )
+    work = workload_from(request.source)
     with work.open() as session, FlopCounterMode(display=False) as counter:
         prepared = session.prepare()
         output = session.step(prepared)

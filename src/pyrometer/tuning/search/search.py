@@ -22,15 +22,8 @@ from pyrometer.tuning.search.combining import expected_over, gains_of
 from pyrometer.tuning.search.finishing import leave_out_needless, look_again
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order
-from pyrometer.tuning.search.weighing import (
-    HEAVY_MINUTES,
-    OPEN_SHARE,
-    TYPICAL_S,
-    Weighing,
-    blank_outcome,
-)
+from pyrometer.tuning.search.weighing import HEAVY_MINUTES, OPEN_SHARE, TYPICAL_S, Weighing
 from pyrometer.tuning.trials.gate import Numerics
-from pyrometer.tuning.trials.laboratory import opened
 
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
@@ -132,7 +125,7 @@ class Search:
     def _validated(self) -> Numerics:
         """The numerics of the best configuration in a fresh process: the one that is open has trained on while it was timed."""
         laboratory = self.weighing.laboratory
-        with opened(laboratory, self.best) as side:
+        with laboratory.open(self.best) as side:
             return laboratory.check(side)
 
     def _line_up(self, choices: dict[str, list[LeverChoice]]) -> None:
@@ -326,7 +319,19 @@ class Search:
 
     def blank(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome:
         """The outcome of a lever before anything is known of it."""
-        return blank_outcome(choice, self.best, configuration, self.expected(choice, configuration))
+        lever, expected = find_lever(choice.lever), self.expected(choice, configuration)
+        return LeverOutcome(
+            name=choice.lever,
+            parameters=choice.parameters,
+            outcome="untried",
+            stage=lever.stage,
+            fix_class=lever.fix_class,
+            against=list(self.best),
+            configuration=list(configuration),
+            predicted_low=expected.low,
+            predicted_high=expected.high,
+            rules=list(expected.rules),
+        )
 
     def expected(self, choice: LeverChoice, configuration: Configuration) -> Prediction:
         """What is predicted of a lever, over the best so far: some of its gain was brought by others, or goes with what it replaces."""

@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_seconds
-from pyrometer.tuning.levers.choice import Configuration, LeverChoice
+from pyrometer.tuning.levers.choice import Configuration
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult
 from pyrometer.tuning.search.budget import PAIR_S, TRIAL_SHARE, Budget, Costs, shortest_pair_s
-from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.search.remaining import PEAKS_S
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
@@ -61,25 +60,6 @@ _RESULTS: dict[Outcome, LeverResult] = {
     "same": "no gain",
     "undecided": "undecided",
 }
-
-
-def blank_outcome(
-    choice: LeverChoice, against: Configuration, configuration: Configuration, predicted: Prediction
-) -> LeverOutcome:
-    """The outcome of a lever before anything is known of it."""
-    lever = find_lever(choice.lever)
-    return LeverOutcome(
-        name=choice.lever,
-        parameters=choice.parameters,
-        outcome="untried",
-        stage=lever.stage,
-        fix_class=lever.fix_class,
-        against=list(against),
-        configuration=list(configuration),
-        predicted_low=predicted.low,
-        predicted_high=predicted.high,
-        rules=list(predicted.rules),
-    )
 
 
 @dataclass

@@ -22,6 +22,9 @@ Dims: TypeAlias = "Mapping[str, Mapping[int, str | Sequence[int] | None] | Itera
 In place of a name the edges of the size may stand, rising; inputs with the same edges vary together.
 """
 
+CallArguments: TypeAlias = tuple[tuple[Any, ...], Mapping[str, Any]]
+"""Of one call of the model: by position, and by keyword."""
+
 Sizes: TypeAlias = tuple[int, ...]
 """One size per axis, in the order in which the axes were declared."""
 
@@ -44,14 +47,19 @@ class Axes:
     pad_values: dict[str, float] = field(default_factory=dict)
     edges: dict[str, list[int]] = field(default_factory=dict)
 
-    def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def get(self, name: str, call: CallArguments) -> Any:
         """An input of a call, by keyword or position; `None` when it is not given."""
+        args, kwargs = call
         if name in kwargs:
             return kwargs[name]
         position = self.positions.get(name, len(args))
         return args[position] if position < len(args) else None
 
-    def sizes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sizes:
+    def by_name(self, sizes: Sizes) -> dict[str, int]:
+        """Sizes by the name of their axis."""
+        return dict(zip(self.names, sizes, strict=True))
+
+    def sizes(self, call: CallArguments) -> Sizes:
         """The sizes of a call.
 
         Raises:
@@ -59,7 +67,7 @@ class Axes:
         """
         shapes: dict[str, Sequence[int]] = {}
         for name in self.inputs:
-            value = self.get(name, args, kwargs)
+            value = self.get(name, call)
             if isinstance(value, torch.Tensor):
                 shapes[name] = value.shape
             elif value is not None:
@@ -94,24 +102,20 @@ class Axes:
             )
         return tuple([found[axis] for axis in self.names])
 
-    def with_sizes(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Sizes
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def with_sizes(self, call: CallArguments, sizes: Sizes) -> CallArguments:
         """The call with its declared inputs padded, or cut, to sizes."""
-        wanted = dict(zip(self.names, sizes, strict=True))
+        wanted = self.by_name(sizes)
         fitted = {}
         for name, dims in self.inputs.items():
-            value = self.get(name, args, kwargs)
+            value = self.get(name, call)
             if value is not None:
                 targets = {dim: wanted[axis] for dim, axis in dims.items()}
                 fitted[name] = fit(value, targets, self.pad_values.get(name, 0.0))
-        return self.replaced(args, kwargs, fitted)
+        return self.replaced(call, fitted)
 
-    def replaced(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], values: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def replaced(self, call: CallArguments, values: Mapping[str, Any]) -> CallArguments:
         """The call with other values for inputs that it gives, by keyword or position as before."""
-        new_args, new_kwargs = list(args), dict(kwargs)
+        new_args, new_kwargs = list(call[0]), dict(call[1])
         for name, value in values.items():
             if name in new_kwargs:
                 new_kwargs[name] = value
@@ -129,7 +133,7 @@ def declare_axes(
         InputError: nothing is declared, an unknown input, or a dimension that is no whole number.
 
     >>> axes = declare_axes(nn.Linear(4, 4), {"input": {0: "batch"}})
-    >>> axes.sizes((torch.zeros(3, 4),), {})
+    >>> axes.sizes(((torch.zeros(3, 4),), {}))
     (3,)
     """
     if not dims:

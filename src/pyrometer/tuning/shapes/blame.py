@@ -131,16 +131,14 @@ def watching(model: Callable[..., Any], watch: Watch) -> Iterator[None]:
 @contextlib.contextmanager
 def _named(model: Callable[..., Any], stack: list[str]) -> Iterator[None]:
     """Keep the path of the module that runs on a stack."""
-    handles = []
-    for name, module in model.named_modules() if isinstance(model, nn.Module) else ():
-        label = f"{name or 'the model'} ({type(module).__name__})"
-        handles.append(module.register_forward_pre_hook(lambda *_, label=label: stack.append(label)))
-        handles.append(module.register_forward_hook(lambda *_: stack.pop() and None, always_call=True))
-    try:
+    with contextlib.ExitStack() as hooks:
+        for name, module in model.named_modules() if isinstance(model, nn.Module) else ():
+            label = f"{name or 'the model'} ({type(module).__name__})"
+            hooks.enter_context(module.register_forward_pre_hook(lambda *_, label=label: stack.append(label)))
+            hooks.enter_context(
+                module.register_forward_hook(lambda *_: stack.pop() and None, always_call=True)
+            )
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _state(ours: _Seen, theirs: _Seen, tolerance: float) -> str:

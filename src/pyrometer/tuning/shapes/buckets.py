@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from pyrometer.bench.memory import MemoryMeter
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.record import to_json
-from pyrometer.tuning.shapes.axes import Dims, Sizes, declare_axes, parameters_of
-from pyrometer.tuning.shapes.checking import CallArguments, PaddingError, Reference
+from pyrometer.tuning.shapes.axes import CallArguments, Dims, Sizes, declare_axes, parameters_of
+from pyrometer.tuning.shapes.checking import PaddingError, Reference
 from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.isolated import CompileSettings
 from pyrometer.tuning.shapes.learning import first_plan, learn_plan, plan_of
-from pyrometer.tuning.shapes.masks import Mask, masking_for
+from pyrometer.tuning.shapes.masks import DETECT, Mask, masking_for
 from pyrometer.tuning.shapes.policy import BucketPolicy, policy_from
 from pyrometer.tuning.shapes.precompiling import Precompiling
 from pyrometer.tuning.shapes.record import BucketPlan, BucketStatistics
@@ -25,8 +27,6 @@ from pyrometer.tuning.shapes.serving import Serving
 from pyrometer.tuning.shapes.store import BucketStore
 from pyrometer.tuning.shapes.tally import Tally
 from pyrometer.workload.state import kept_module, preserved_rng
-
-DETECT = "detect"
 
 
 class ShapeBuckets:
@@ -98,9 +98,7 @@ class ShapeBuckets:
         self.model = model
         chosen = policy_from(policy)
         self.axes = declare_axes(model, dims, pad_values)
-        masking = masking_for(
-            None if mask == DETECT else mask, self.axes, parameters_of(model) or (), detect=mask == DETECT
-        )
+        masking = masking_for(mask, self.axes, parameters_of(model) or ())
         self._serving = Serving(
             model,
             self.axes,
@@ -139,7 +137,7 @@ class ShapeBuckets:
     def _first_of_its_kind(self, call: CallArguments) -> Any:
         """Run a call of which nothing is known yet, or that is to be checked."""
         serving = self._serving
-        sizes = self.axes.sizes(*call)
+        sizes = self.axes.sizes(call)
         number = serving.tally.see(sizes)
         plan = self._plan or self._learned(number)
         if serving.graphs.plain and plan is not None:
@@ -270,3 +268,20 @@ class ShapeBuckets:
         assert edges is not None
         self._serving.tally.add("cropped")
         return self._serving.fitting.padded(call, sizes, fitting), fitting, edges
+
+
+class Bucketed(nn.Module):
+    """Buckets whose first call compiles all that the plan expects."""
+
+    def __init__(self, buckets: ShapeBuckets) -> None:
+        super().__init__()
+        self.model = buckets.model
+        self.buckets = buckets
+        self._is_ready = False
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the bucket of the sizes."""
+        if not self._is_ready:
+            self.buckets.precompile(*args, **kwargs)
+            self._is_ready = True
+        return self.buckets(*args, **kwargs)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -15,11 +15,9 @@ from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for
 from pyrometer.errors import InputError
 from pyrometer.quantity import format_percent
 from pyrometer.tuning.dropless import Dropless
-from pyrometer.tuning.shapes.axes import like_the_tensor
+from pyrometer.tuning.shapes.axes import CallArguments, like_the_tensor
 from pyrometer.tuning.shapes.blame import Culprit, Watch, find_culprit, watching
 from pyrometer.workload.state import kept_module, preserved_rng
-
-CallArguments: TypeAlias = "tuple[tuple[Any, ...], Mapping[str, Any]]"
 
 
 class PaddingError(InputError):
@@ -123,10 +121,12 @@ class Reference:
             )
         culprit = find_culprit(plain_run, padded_run, self.legal(expected))
         reason = culprit.text if culprit is not None else "the operation that does so could not be told"
+        found_with = f" where the values are {values}" if values else ""
+        way_out = "; if such values never come (this call was right), pass hostile_values=False to check with real ones only"
         return PaddingError(
-            f"{what} changes the result{_found_with(values)} ({how_far}; legal is {format_percent(error.tolerance)}): {reason}; "
+            f"{what} changes the result{found_with} ({how_far}; legal is {format_percent(error.tolerance)}): {reason}; "
             'mask the padding in the model, bucket another dimension, or go on unpadded with on_refusal="dynamic"'
-            f"{_if_they_never_come(values)}",
+            f"{way_out if values else ''}",
             culprit,
             error,
         )
@@ -168,16 +168,6 @@ def copied(call: CallArguments) -> CallArguments:
 
     made_call: CallArguments = pytree.tree_map_only(torch.Tensor, copy, (tuple(call[0]), dict(call[1])))
     return made_call
-
-
-def _found_with(values: str) -> str:
-    return f" where the values are {values}" if values else ""
-
-
-def _if_they_never_come(values: str) -> str:
-    if values:
-        return "; if such values never come (this call was right), pass hostile_values=False to check with real ones only"
-    return ""
 
 
 def _computed_in(leaf: torch.Tensor) -> str:

@@ -13,7 +13,6 @@ import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
-from pyrometer.tuning.shapes.axes import Sizes
 from pyrometer.tuning.shapes.record import CropRule
 
 Shapes = list[tuple[int, ...] | None]
@@ -113,11 +112,6 @@ def cut(output: Any, cuts: Iterable[Cut]) -> Any:
     for leaf in changed:
         leaves[leaf] = leaves[leaf].contiguous()
     return pytree.tree_unflatten(leaves, nesting)
-
-
-def as_mapping(names: Iterable[str], sizes: Sizes) -> dict[str, int]:
-    """Sizes by the name of their axis."""
-    return dict(zip(names, sizes, strict=True))
 
 
 def _candidates(leaf: int, dim: int, axis: str, seen: Mapping[int, int]) -> Iterable[CropRule]:

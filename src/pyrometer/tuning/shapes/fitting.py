@@ -11,12 +11,11 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.tuning.dropless import Dropless
-from pyrometer.tuning.shapes.axes import Axes, Sizes, fit, like_the_tensor
-from pyrometer.tuning.shapes.checking import CallArguments, PaddingError, Reference, size_told
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes, fit, like_the_tensor
+from pyrometer.tuning.shapes.checking import PaddingError, Reference, size_told
 from pyrometer.tuning.shapes.cropping import (
     Cut,
     Shapes,
-    as_mapping,
     cut,
     disputed_size,
     learn_rules,
@@ -47,7 +46,7 @@ class Fitting:
 
     def padded(self, call: CallArguments, sizes: Sizes, edges: Sizes) -> CallArguments:
         """The call with its inputs padded from their sizes to the edges, and its mask."""
-        padded = self.axes.with_sizes(*call, edges)
+        padded = self.axes.with_sizes(call, edges)
         return padded if self.masking is None else self.masking.apply(call, padded, sizes, edges)
 
     def cropped(self, output: Any, sizes: Sizes) -> Any:
@@ -57,22 +56,22 @@ class Fitting:
 
     def cuts(self, sizes: Sizes) -> list[Cut]:
         """Where outputs end that belong to the true sizes, by the rules known so far."""
-        given = as_mapping(self.axes.names, sizes)
+        given = self.axes.by_name(sizes)
         rules = (rule for axis in self.axes.names for rule in self.rules.get(axis, ()))
         return [Cut(rule.leaf, rule.dim, rule.size(given[rule.axis])) for rule in rules]
 
     def resized(self, call: CallArguments, sizes: Sizes) -> CallArguments:
         """The call at other sizes with real values only: inputs are repeated until they are long enough, then cut."""
-        found = self.axes.sizes(*call)
-        given, wanted = (as_mapping(self.axes.names, own) for own in (found, sizes))
+        found = self.axes.sizes(call)
+        given, wanted = self.axes.by_name(found), self.axes.by_name(sizes)
         varying = dict(self.axes.inputs)
         if self.masking is not None and self.masking.mask.name not in varying:
-            own = self.axes.get(self.masking.mask.name, *call)
+            own = self.axes.get(self.masking.mask.name, call)
             if own is not None and self.masking.mask.kind != "lengths":
                 varying[self.masking.mask.name] = self.masking.dims(own, found)
         values = {}
         for name, dims in varying.items():
-            value = self.axes.get(name, *call)
+            value = self.axes.get(name, call)
             if value is None:
                 continue
             repeats = [1] * value.dim()
@@ -81,7 +80,7 @@ class Fitting:
             with like_the_tensor(value):
                 longer = value.repeat(repeats)
             values[name] = fit(longer, {dim: wanted[axis] for dim, axis in dims.items()}, 0.0)
-        return self.axes.replaced(*call, values)
+        return self.axes.replaced(call, values)
 
     def check(
         self, call: CallArguments, padded: CallArguments, sizes: Sizes, edges: Sizes, *, output: Any

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyrometer.bench.memory import MemoryMeter, meter_for
-from pyrometer.tuning.shapes.checking import CallArguments, copied
+from pyrometer.tuning.shapes.axes import CallArguments
+from pyrometer.tuning.shapes.checking import copied
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
 from pyrometer.tuning.shapes.passes import device_of, timed
 from pyrometer.tuning.shapes.store import Bucket
@@ -55,8 +56,10 @@ class GraphMaker:
         meter = self.meter or meter_for(device_of(padded))
         before = meter.current()
         note = None
-        (output, num_graphs), bucket.compile_s = timed(self._first_call(bucket), padded)
-        if self.breaks is None:
+        if self.breaks is not None:
+            output, bucket.compile_s = timed(bucket.graph.call, padded)
+        else:
+            (output, num_graphs), bucket.compile_s = timed(bucket.graph.call_counted, padded)
             whole = num_graphs == 1
             if not whole:
                 num_graphs = self._keep_apart(bucket, padded, num_graphs)
@@ -64,12 +67,6 @@ class GraphMaker:
             self.breaks, self.plain = not whole, num_graphs == 0
         bucket.held_bytes = max(meter.current() - before, 0)
         return output, note
-
-    def _first_call(self, bucket: Bucket) -> Callable[..., tuple[Any, int]]:
-        """Count the graphs of the first bucket; of the others it is known whether the model breaks."""
-        if self.breaks is None:
-            return bucket.graph.call_counted
-        return lambda *args, **kwargs: (bucket.graph.call(*args, **kwargs), 1)
 
     def _keep_apart(self, bucket: Bucket, padded: CallArguments, num_graphs: int) -> int:
         """Compile a bucket anew for a model that turned out to break, or to find compiled what it calls; leaves no trace.

@@ -11,13 +11,13 @@ floating-point inputs that look like a mask (0, 1 and very negative numbers only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
-from pyrometer.tuning.shapes.axes import Axes, Sizes, like_the_tensor
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes, like_the_tensor
 
 MASKED_BELOW = -1e4
 """What is added to scores where nothing may be attended to is at most this."""
@@ -53,9 +53,9 @@ class Hostile:
 
     axes: Axes
     kept: frozenset[str]
-    call: tuple[tuple[Any, ...], Mapping[str, Any]]
+    call: CallArguments
 
-    def calls(self, *, thorough: bool) -> Iterator[tuple[str, tuple[tuple[Any, ...], dict[str, Any]]]]:
+    def calls(self, *, thorough: bool) -> Iterator[tuple[str, CallArguments]]:
         """Calls of the same shapes with other values, each with its description.
 
         Args:
@@ -63,19 +63,15 @@ class Hostile:
         """
         names = self._data()
         for kind in (*ALWAYS, *(THOROUGH if thorough else ())) if names else ():
-            yield (
-                kind.what,
-                self.axes.replaced(*self.call, {name: self._filled(name, kind) for name in names}),
-            )
+            values = {name: self._filled(name, kind) for name in names}
+            yield kind.what, self.axes.replaced(self.call, values)
 
-    def other_padding(
-        self, padded: tuple[tuple[Any, ...], Mapping[str, Any]], sizes: Sizes, sign: int
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def other_padding(self, padded: CallArguments, sizes: Sizes, sign: int) -> CallArguments:
         """A padded call with large numbers of one sign, or whole numbers that were there, in its padding."""
-        true_sizes = dict(zip(self.axes.names, sizes, strict=True))
+        true_sizes = self.axes.by_name(sizes)
         changed = {}
         for name in self._data():
-            own, value = self.axes.get(name, *self.call), self.axes.get(name, *padded).detach().clone()
+            own, value = self.axes.get(name, self.call), self.axes.get(name, padded).detach().clone()
             for dim, axis in self.axes.inputs[name].items():
                 size = true_sizes[axis]
                 padding = value.narrow(dim, size, value.shape[dim] - size)
@@ -84,10 +80,10 @@ class Hostile:
                 else:
                     padding.copy_(_drawn_again(own, padding.shape, 0))
             changed[name] = value
-        return self.axes.replaced(*padded, changed)
+        return self.axes.replaced(padded, changed)
 
     def _filled(self, name: str, kind: _Kind) -> torch.Tensor:
-        own = self.axes.get(name, *self.call).detach()
+        own = self.axes.get(name, self.call).detach()
         dims = {dim % own.dim() for dim in self.axes.inputs[name]} if kind.alike else set()
         shape = torch.Size([1 if dim in dims else size for dim, size in enumerate(own.shape)])
         if own.is_floating_point():
@@ -101,7 +97,7 @@ class Hostile:
 
     def _data(self) -> list[str]:
         """The inputs that are neither masks nor lengths; of several that look like masks the largest is taken for data."""
-        given = {name: self.axes.get(name, *self.call) for name in self.axes.inputs if name not in self.kept}
+        given = {name: self.axes.get(name, self.call) for name in self.axes.inputs if name not in self.kept}
         numbers = {name: value for name, value in given.items() if _holds_numbers(value)}
         plain = [name for name, value in numbers.items() if not _like_a_mask(value)]
         return plain or sorted(numbers, key=lambda name: -numbers[name].numel())[:1]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.shapes.axes import Axes, Sizes, fit
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes, fit
+
+DETECT = "detect"
+"""In place of a mask: look for one among the model's parameters."""
 
 Kind: TypeAlias = Literal["keep", "ignore", "lengths"]
 
@@ -101,27 +104,21 @@ class Masking:
         """The size that is masked."""
         return self.axes.inputs[self.source][self.dim]
 
-    def apply(
-        self,
-        given: tuple[tuple[Any, ...], Mapping[str, Any]],
-        padded: tuple[tuple[Any, ...], dict[str, Any]],
-        sizes: Sizes,
-        edges: Sizes,
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def apply(self, given: CallArguments, padded: CallArguments, sizes: Sizes, edges: Sizes) -> CallArguments:
         """The padded call with its mask."""
-        own = self.axes.get(self.mask.name, *given)
+        own = self.axes.get(self.mask.name, given)
         if own is None:
-            tensor = self._made(self.axes.get(self.source, *padded), sizes, edges)
+            tensor = self._made(self.axes.get(self.source, padded), sizes, edges)
             if self.axes.positions.get(self.mask.name, len(padded[0])) < len(padded[0]):
-                return self.axes.replaced(*padded, {self.mask.name: tensor})  # None was given by position
+                return self.axes.replaced(padded, {self.mask.name: tensor})  # None was given by position
             return padded[0], {**padded[1], self.mask.name: tensor}
         if not isinstance(own, torch.Tensor):
             return padded
-        return self.axes.replaced(*padded, {self.mask.name: self._fitted(own, sizes, edges)})
+        return self.axes.replaced(padded, {self.mask.name: self._fitted(own, sizes, edges)})
 
     def _fitted(self, own: torch.Tensor, sizes: Sizes, edges: Sizes) -> torch.Tensor:
         """The caller's mask, padded with what it ignores; rows that are padding themselves see everything."""
-        wanted = dict(zip(self.axes.names, edges, strict=True))
+        wanted = self.axes.by_name(edges)
         if self.mask.kind == "lengths":
             return own.clamp(max=wanted[self.axis])
         dims = self.axes.inputs.get(self.mask.name) or self.dims(own, sizes)
@@ -174,18 +171,13 @@ class Masking:
         return dims
 
 
-def masking_for(
-    mask: Mask | str | None, axes: Axes, parameters: Collection[str], *, detect: bool
-) -> Masking | None:
-    """The mask that a caller asked for, or that was found.
+def masking_for(mask: Mask | str | None, axes: Axes, parameters: Collection[str]) -> Masking | None:
+    """The mask that a caller asked for, or with `DETECT` the one that is found.
 
     Raises:
         InputError: the model has no such parameter, or it is not clear which size it masks.
     """
-    if isinstance(mask, str):
-        known = find_mask([mask])
-        mask = known or Mask(mask)
-    if mask is None and detect:
+    if mask == DETECT:
         found = find_mask(parameters)
         alone = found is not None and (len(axes.names) == 1 or _one_inner_axis(axes, found.name))
         mask = found if alone else None
@@ -193,6 +185,8 @@ def masking_for(
             return None
     if mask is None:
         return None
+    if isinstance(mask, str):
+        mask = find_mask([mask]) or Mask(mask)
     if parameters and mask.name not in parameters:
         raise InputError(f"mask: the model has no parameter {mask.name!r}; it has {', '.join(parameters)}")
     return Masking.of(mask, axes)

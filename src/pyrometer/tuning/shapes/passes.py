@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.quantity import Seconds
-from pyrometer.tuning.shapes.checking import CallArguments
+from pyrometer.tuning.shapes.axes import CallArguments
 
 
 def device_of(call: CallArguments) -> torch.device:

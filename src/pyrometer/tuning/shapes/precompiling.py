@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.shapes.axes import Sizes
-from pyrometer.tuning.shapes.checking import CallArguments, copied
+from pyrometer.tuning.shapes.axes import CallArguments, Sizes
+from pyrometer.tuning.shapes.checking import copied
 from pyrometer.tuning.shapes.learning import calls_by_cell, learn_plan
 from pyrometer.tuning.shapes.passes import run_backward
 from pyrometer.tuning.shapes.policy import BucketPolicy
@@ -124,7 +124,7 @@ class Precompiling:
 
     def _route(self, wanted: Sizes | None, call: CallArguments) -> Route:
         serving = self.serving
-        sizes = serving.axes.sizes(*call)
+        sizes = serving.axes.sizes(call)
         edges = wanted or self.plan.edges(sizes) or sizes
         padded = serving.fitting.padded(call, sizes, edges)
         bucket = serving.store.find(edges, signature_of(serving.model, *padded))

@@ -22,14 +22,14 @@ from pyrometer.bench.comparison.trial import Trial, open_sides
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.stage import Progress
 from pyrometer.errors import InputError
+from pyrometer.evidence.options import silent
 from pyrometer.quantity import Seconds, format_seconds
-from pyrometer.tuning.shapes.axes import Axes, Dims, Sizes, declare_axes
-from pyrometer.tuning.shapes.bucketed import Bucketed
-from pyrometer.tuning.shapes.buckets import DETECT, ShapeBuckets
-from pyrometer.tuning.shapes.checking import CallArguments, PaddingError
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Dims, Sizes, declare_axes
+from pyrometer.tuning.shapes.buckets import Bucketed, ShapeBuckets
+from pyrometer.tuning.shapes.checking import PaddingError
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
 from pyrometer.tuning.shapes.learning import given_plan, learn_plan, plan_of
-from pyrometer.tuning.shapes.masks import NAMES, Mask
+from pyrometer.tuning.shapes.masks import DETECT, NAMES, Mask
 from pyrometer.tuning.shapes.planning import measured_cost, plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
 from pyrometer.tuning.shapes.recommendation import advice_of
@@ -120,19 +120,27 @@ def recommend_shapes(
                 f"sample: all {len(shapes)} calls have the same shapes; nothing varies, so compile as is"
             )
         axes = declare_axes(model, dims, pad_values)
-        request = _Request(
-            model, axes, device, CompileSettings(backend, mode), expected_calls, max_graphs, mask, budget_s
+        study = _Study(
+            model=model,
+            axes=axes,
+            device=device,
+            settings=CompileSettings(backend, mode),
+            expected_calls=expected_calls,
+            max_graphs=max_graphs,
+            mask=mask,
+            budget_s=budget_s,
+            seen=sizes_in(axes, shapes),
+            calls=_calls(axes, example, shapes, seed),
+            progress=progress or silent,
         )
-        calls = _calls(request, example, shapes, seed)
-        study = _Study(request, sizes_in(axes, shapes), calls, progress or (lambda _share, _what: None))
         study.build([name for name in STRATEGIES if name == "eager" or name in set(strategies)])
         study.compare(seed)
         return study.advice(shapes)
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What was asked for."""
+@dataclass
+class _Study:
+    """Builds the strategies, times them in turn, and draws the conclusion."""
 
     model: Callable[..., Any]
     axes: Axes
@@ -142,13 +150,6 @@ class _Request:
     max_graphs: int
     mask: Mask | str | None
     budget_s: Seconds
-
-
-@dataclass
-class _Study:
-    """Builds the strategies, times them in turn, and draws the conclusion."""
-
-    request: _Request
     seen: Counter[Sizes]
     calls: list[CallArguments]
     progress: Progress
@@ -162,19 +163,21 @@ class _Study:
 
     def build(self, names: list[str]) -> None:
         """Compile every strategy; what fails or no longer fits into the budget says so in its result."""
-        warm = not uses_caches(self.request.settings)
+        warm = not uses_caches(self.settings)
         for number, name in enumerate(names):
             self.progress(COMPILE_SHARE * number / len(names), f"compiling {name}")
-            if name not in ALWAYS and self._elapsed_s > COMPILE_SHARE * self.request.budget_s:
-                reason = f"not measured: the budget of {format_seconds(self.request.budget_s)} was used up by compiling"
+            if name not in ALWAYS and self._elapsed_s > COMPILE_SHARE * self.budget_s:
+                reason = (
+                    f"not measured: the budget of {format_seconds(self.budget_s)} was used up by compiling"
+                )
                 self.results[name] = StrategyResult(name=name, failure=reason)
                 continue
             try:
                 if name != "eager" and not warm:
-                    warm_up(self.request.settings, self.request.device)
+                    warm_up(self.settings, self.device)
                     warm = True
                 run = self._way(name)
-                self.ready[name] = run, make_ready(run, self.calls, self.request.settings)
+                self.ready[name] = run, make_ready(run, self.calls, self.settings)
             except Exception as error:
                 if name == "eager":
                     raise
@@ -184,10 +187,10 @@ class _Study:
     def compare(self, seed: int) -> None:
         """Run passes of all strategies that are ready in turn."""
         works = [
-            Call(partial(run_pass, run, self.calls), name=name, device=self.request.device)
+            Call(partial(run_pass, run, self.calls), name=name, device=self.device)
             for name, (run, _) in self.ready.items()
         ]
-        left_s = max(self.request.budget_s - self._elapsed_s, 0.1 * self.request.budget_s)
+        left_s = max(self.budget_s - self._elapsed_s, 0.1 * self.budget_s)
         with contextlib.ExitStack() as stack:
             sides = open_sides(stack, works)
             rule = DecisionRule(num_comparisons=max(len(works) - 1, 1))
@@ -208,14 +211,13 @@ class _Study:
         return ShapeStrategies(
             strategies=[self.results[name] for name in STRATEGIES if name in self.results],
             recommended=chosen.name,
-            advice=advice_of(chosen, list(self.results.values()), self.request.expected_calls),
-            expected_calls=self.request.expected_calls,
+            advice=advice_of(chosen, list(self.results.values()), self.expected_calls),
+            expected_calls=self.expected_calls,
             num_sizes=len(self.seen),
             num_samples=len(shapes),
-            compiled_how=conditions(self.request.settings),
+            compiled_how=conditions(self.settings),
             measured_sizes=[
-                {name: [*self.request.axes.get(name, *call).shape] for name in self.request.axes.inputs}
-                for call in self.calls
+                {name: [*self.axes.get(name, call).shape] for name in self.axes.inputs} for call in self.calls
             ],
             plan=self.plan if "buckets" in self.ready else None,
             pareto=self.edges.pareto if self.edges is not None else [],
@@ -229,58 +231,53 @@ class _Study:
         self.progress(COMPILE_SHARE + (1 - COMPILE_SHARE) * share, what)
 
     def _way(self, name: str) -> Run:
-        request = self.request
         if name == "eager":
-            return request.model
+            return self.model
         if name == "dynamic":
-            return IsolatedGraph(request.model, request.settings, dynamic=True).call
+            return IsolatedGraph(self.model, self.settings, dynamic=True).call
         if name == "mark_dynamic":
-            return marked(request.model, request.settings, request.axes)
+            return marked(self.model, self.settings, self.axes)
         if name == "static":
-            return Static(request.model, request.settings, request.axes)
+            return Static(self.model, self.settings, self.axes)
         if name == "one_size":
             return self._bucketed(self._one_size())
         self.plan = self._planned()
         return self._bucketed(self.plan)
 
     def _bucketed(self, plan: BucketPlan) -> Bucketed:
-        request = self.request
         buckets = ShapeBuckets(
-            request.model,
-            request.axes.inputs,
+            self.model,
+            self.axes.inputs,
             plan=plan,
-            mask=request.mask,
-            pad_values=request.axes.pad_values,
-            max_graphs=max(request.max_graphs, len(plan.cells)),
+            mask=self.mask,
+            pad_values=self.axes.pad_values,
+            max_graphs=max(self.max_graphs, len(plan.cells)),
             check_every=0,
             measure=False,
-            backend=request.settings.backend,
-            mode=request.settings.mode,
+            backend=self.settings.backend,
+            mode=self.settings.mode,
         )
         return Bucketed(buckets)
 
     def _one_size(self) -> BucketPlan:
-        return plan_of(
-            self.request.axes.names, [[max(column)] for column in zip(*self.seen, strict=True)], self.seen
-        )
+        return plan_of(self.axes.names, [[max(column)] for column in zip(*self.seen, strict=True)], self.seen)
 
     def _planned(self) -> BucketPlan:
         """Edges by measured step times, and as many as compiling them pays for."""
-        request = self.request
-        if request.axes.edges:
-            return given_plan(request.axes, self.seen)
-        if len(request.axes.names) > 1:
-            return learn_plan(request.axes, self.seen, BucketPolicy(max_graphs=request.max_graphs))
+        if self.axes.edges:
+            return given_plan(self.axes, self.seen)
+        if len(self.axes.names) > 1:
+            return learn_plan(self.axes, self.seen, BucketPolicy(max_graphs=self.max_graphs))
         runner, compiling = self.ready.get("dynamic") or self.ready["eager"]
         times = self._fastest(runner)
         self.edges = plan_edges(
             {sizes[0]: count for sizes, count in self.seen.items()},
-            request.max_graphs,
+            self.max_graphs,
             step_cost=measured_cost(times),
             compile_cost=compiling.seconds / max(compiling.num_graphs, 1) or None,
-            expected_calls=request.expected_calls,
+            expected_calls=self.expected_calls,
         )
-        return plan_of(request.axes.names, [self.edges.edges], self.seen)
+        return plan_of(self.axes.names, [self.edges.edges], self.seen)
 
     def _fastest(self, run: Run) -> dict[int, Seconds]:
         """The fastest of a few calls at each size, in turn, so that no size has the machine's worst moment alone."""
@@ -288,7 +285,7 @@ class _Study:
         with inference_mode(True):
             taken = fastest(run, self.calls)
         for call, took_s in zip(self.calls, taken, strict=True):
-            size = self.request.axes.sizes(*call)[0]
+            size = self.axes.sizes(call)[0]
             times[size] = min(times.get(size, took_s), took_s)
         return times
 
@@ -307,7 +304,7 @@ class _Study:
             statistics = run.buckets.statistics()
             padding = (run.buckets.plan.padding_share or 0.0) if statistics.num_graphs else 0.0
             notes += statistics.notes
-        if compiling.warm and not uses_caches(self.request.settings):
+        if compiling.warm and not uses_caches(self.settings):
             notes.append(f"compile_s is that of a warm cache: {compiling.warm} entries were found")
         return StrategyResult(
             name=name,
@@ -316,7 +313,7 @@ class _Study:
             compile_estimated=estimated,
             step_s=step_s,
             padding_share=padding,
-            total_s=compile_s + self.request.expected_calls * step_s,
+            total_s=compile_s + self.expected_calls * step_s,
             verdict=verdict,
             note="; ".join(notes),
         )
@@ -347,10 +344,9 @@ def _opened(work: Any, inputs: Any) -> Iterator[tuple[Callable[..., Any], CallAr
 
 
 def _calls(
-    request: _Request, example: CallArguments, shapes: list[dict[str, tuple[int, ...]]], seed: int
+    axes: Axes, example: CallArguments, shapes: list[dict[str, tuple[int, ...]]], seed: int
 ) -> list[CallArguments]:
     """Calls at a few sizes that stand for the sample: at equal steps of its distribution."""
-    axes = request.axes
     order = sorted(shapes, key=lambda shape: math.prod(next(iter(sizes_in(axes, [shape])))))
     count = min(NUM_SIZES, len({next(iter(sizes_in(axes, [shape]))) for shape in shapes}))
     picked = [order[int((number + 0.5) / count * len(order))] for number in range(count)]
@@ -362,5 +358,5 @@ def _calls(
         values = inputs_like(named, one, generator)
         for name in set(NAMES["lengths"]) & set(one):
             values[name] = torch.full_like(values[name], max(next(iter(sizes_in(axes, [one])))))
-        calls.append(axes.replaced(*example, {name: values[name] for name in one}))
+        calls.append(axes.replaced(example, {name: values[name] for name in one}))
     return calls

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pyrometer.quantity import Seconds, format_seconds, significant
-from pyrometer.tuning.shapes.checking import CallArguments
+from pyrometer.tuning.shapes.axes import CallArguments
 from pyrometer.tuning.shapes.passes import timed
 from pyrometer.tuning.shapes.planning import StepCost, measured_cost
 from pyrometer.tuning.shapes.record import WayCost
@@ -72,19 +74,9 @@ def compare_ways(ways: Mapping[str, Run], calls: Sequence[WeightedCall]) -> list
             failures[name] = described(error)
     ready = {name: run for name, run in ways.items() if name not in failures}
     times = _in_turn(ready, [weighted.call for weighted in calls])
-    total = sum(weighted.weight for weighted in calls)
-    return [
-        WayCost(name=name, failure=failures[name])
-        if name in failures
-        else WayCost(
-            name=name,
-            step_s=sum(
-                seconds * weighted.weight for seconds, weighted in zip(times[name], calls, strict=True)
-            )
-            / total,
-        )
-        for name in ways
-    ]
+    weights = [weighted.weight for weighted in calls]
+    steps = {name: float(np.average(taken, weights=weights)) for name, taken in times.items()}
+    return [WayCost(name=name, step_s=steps.get(name), failure=failures.get(name)) for name in ways]
 
 
 def best_way(costs: Mapping[str, float]) -> str:

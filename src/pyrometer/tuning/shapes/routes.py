@@ -10,8 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyrometer.tuning.shapes.axes import Padding, Sizes, padding_of
-from pyrometer.tuning.shapes.checking import CallArguments
+from pyrometer.tuning.shapes.axes import CallArguments, Padding, Sizes, padding_of
 from pyrometer.tuning.shapes.cropping import Cut, cut
 from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.signature import signature_of
@@ -68,11 +67,11 @@ class Route:
     @staticmethod
     def of(call: CallArguments, sizes: Sizes, bucket: Bucket, *, lost: float, fitting: Fitting) -> Route:
         """Work out what is done to calls like this one, once it is known how outputs follow the sizes."""
-        wanted = dict(zip(fitting.axes.names, bucket.edges, strict=True))
+        wanted = fitting.axes.by_name(bucket.edges)
         by_place: list[tuple[int, Padding]] = []
         by_name: list[tuple[str, Padding]] = []
         for name, dims in fitting.axes.inputs.items():
-            value = fitting.axes.get(name, *call)
+            value = fitting.axes.get(name, call)
             if value is None:
                 continue
             targets = {dim: wanted[axis] for dim, axis in dims.items()}

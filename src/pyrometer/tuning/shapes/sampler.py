@@ -72,7 +72,9 @@ class BucketBatchSampler(Sampler[Batch]):
             raise InputError(f"batch_size, max_tokens: got {batch_size}, {max_tokens}; it must be at least 1")
         if not 0 <= rank < world_size:
             raise InputError(f"rank: got {rank} of {world_size}; legal is from 0 to world_size - 1")
-        self._edges = self._chosen_edges(edges, num_buckets)
+        if edges is None:
+            edges = plan_edges(self._lengths.tolist(), num_buckets).pareto[-1].edges
+        self._edges = sorted(edges)
         limit = self._edges[-1] if max_tokens is None else min(max_tokens, self._edges[-1])
         longest = int(self._lengths.argmax())
         if self._lengths[longest] > limit:
@@ -152,11 +154,6 @@ class BucketBatchSampler(Sampler[Batch]):
             padding_before=batch_padding(self._lengths, drawn),
             padding_after=batch_padding(self._lengths, batches),
         )
-
-    def _chosen_edges(self, edges: Sequence[int] | None, num_buckets: int) -> list[int]:
-        if edges is not None:
-            return sorted(edges)
-        return plan_edges(self._lengths.tolist(), num_buckets).pareto[-1].edges
 
     def _all_batches(self) -> list[Batch]:
         generator = torch.Generator().manual_seed(self.seed + self.epoch)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrometer.tuning.shapes.axes import Axes, Sizes
-from pyrometer.tuning.shapes.checking import CallArguments, PaddingError
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes
+from pyrometer.tuning.shapes.checking import PaddingError
 from pyrometer.tuning.shapes.fitting import Fitting
 from pyrometer.tuning.shapes.graphs import GraphMaker
 from pyrometer.tuning.shapes.passes import timed

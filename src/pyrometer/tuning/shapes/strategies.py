@@ -13,8 +13,7 @@ from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.private import marks
 from pyrometer.compiler.private.fresh_cache import fresh_cache
 from pyrometer.quantity import Seconds
-from pyrometer.tuning.shapes.axes import Axes, Sizes
-from pyrometer.tuning.shapes.checking import CallArguments
+from pyrometer.tuning.shapes.axes import Axes, CallArguments, Sizes
 from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph, with_own_code
 from pyrometer.tuning.shapes.passes import timed
 from pyrometer.tuning.shapes.rivals import Run
@@ -30,7 +29,7 @@ class Static:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph of the call's sizes."""
-        sizes = self._axes.sizes(args, kwargs)
+        sizes = self._axes.sizes((args, kwargs))
         if sizes not in self.graphs:
             self.graphs[sizes] = IsolatedGraph(self._model, self._settings)
         return self.graphs[sizes].call(*args, **kwargs)
@@ -43,11 +42,11 @@ def marked(model: Callable[..., Any], settings: CompileSettings, axes: Axes) -> 
     def run(*args: Any, **kwargs: Any) -> Any:
         views = {}
         for name, dims in axes.inputs.items():
-            value = axes.get(name, args, kwargs)
+            value = axes.get(name, (args, kwargs))
             if value is not None:
                 views[name] = value.view_as(value)
                 marks.mark_dynamic(views[name], dims)
-        new_args, new_kwargs = axes.replaced(args, kwargs, views)
+        new_args, new_kwargs = axes.replaced((args, kwargs), views)
         return compiled(*new_args, **new_kwargs)
 
     return run

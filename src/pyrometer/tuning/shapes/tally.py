@@ -8,7 +8,6 @@ from collections import Counter
 
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.shapes.axes import Axes, Sizes
-from pyrometer.tuning.shapes.cropping import as_mapping
 from pyrometer.tuning.shapes.record import BucketStatistics, BucketUse, WayCost
 from pyrometer.tuning.shapes.rivals import best_way
 from pyrometer.tuning.shapes.store import Bucket, BucketStore
@@ -46,10 +45,13 @@ class Tally:
     def see(self, sizes: Sizes) -> int:
         """Count a call with these sizes; which call it is."""
         with self._lock:
-            if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
-                self._seen[sizes] += 1
-            self._count["calls"] += 1
-            return self._count["calls"]
+            return self._see(sizes)
+
+    def _see(self, sizes: Sizes) -> int:
+        if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
+            self._seen[sizes] += 1
+        self._count["calls"] += 1
+        return self._count["calls"]
 
     def seen(self) -> Counter[Sizes]:
         """How often each combination of sizes was called so far."""
@@ -76,9 +78,7 @@ class Tally:
     def hit(self, bucket: Bucket, sizes: Sizes, lost: float, copying_s: Seconds) -> None:
         """Note all of a call that found its bucket by a route: that it came, and what `serve` notes."""
         with self._lock:
-            if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
-                self._seen[sizes] += 1
-            self._count["calls"] += 1
+            self._see(sizes)
             self._count["hits"] += 1
             bucket.calls += 1
             self._serve(bucket, sizes, lost, copying_s)
@@ -133,7 +133,7 @@ class Tally:
 
 def _use(bucket: Bucket, axes: Axes) -> BucketUse:
     return BucketUse(
-        edges=as_mapping(axes.names, bucket.edges),
+        edges=axes.by_name(bucket.edges),
         calls=bucket.calls,
         compile_s=bucket.compile_s,
         step_s=bucket.step_s,

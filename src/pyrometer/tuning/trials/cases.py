@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
-from torch.utils import _pytree as pytree
 
-from pyrometer.workload.inputs import Arguments, leading_dimension
+from pyrometer.workload.inputs import Arguments, adapted, leading_dimension
+from pyrometer.workload.variant import Variant
 
 LARGE = 8.0
 """By how much inputs are scaled for the case of large values: far enough for float16 to overflow in squares of activations."""
@@ -35,14 +35,14 @@ def cases_of(source: Callable[[], Arguments], fixed: bool, seed: int) -> Iterato
     yield Case("as given", given)
     generator = torch.Generator().manual_seed(seed)
     for number in range(NUM_FRESH):
-        fresh = _mapped(given, lambda tensor: refreshed(tensor, generator)) if fixed else source()
+        fresh = given.mapped(lambda tensor: refreshed(tensor, generator)) if fixed else source()
         yield Case(f"fresh values {number + 1}", fresh)
-    yield Case("zeros", _mapped(given, _zeroed))
-    yield Case("large values", _mapped(given, _enlarged))
+    yield Case("zeros", _floats_mapped(given, torch.zeros_like))
+    yield Case("large values", _floats_mapped(given, lambda tensor: tensor * LARGE))
     batch = leading_dimension(given)
     for size, label in ((1, "a single sample"), (ODD_BATCH, f"{ODD_BATCH} samples")):
         if batch is not None and batch != size:
-            yield Case(label, _mapped(given, _Resize(batch, size)), resized=True)
+            yield Case(label, adapted(given, Variant(batch_size=size)), resized=True)
 
 
 def refreshed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -63,33 +63,9 @@ def refreshed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 def refreshed_source(source: Callable[[], Arguments], seed: int) -> Callable[[], Arguments]:
     """Arguments of the same shapes and other values; the same each time."""
     generator = torch.Generator().manual_seed(seed)
-    fresh = _mapped(source(), lambda tensor: refreshed(tensor, generator))
+    fresh = source().mapped(lambda tensor: refreshed(tensor, generator))
     return lambda: fresh
 
 
-def _mapped(arguments: Arguments, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
-    args, kwargs = pytree.tree_map_only(torch.Tensor, change, (arguments.args, arguments.kwargs))
-    return Arguments(args, kwargs)
-
-
-def _zeroed(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.zeros_like(tensor) if tensor.is_floating_point() else tensor
-
-
-def _enlarged(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor * LARGE if tensor.is_floating_point() else tensor
-
-
-class _Resize:
-    """Repeat or cut tensors that share the leading dimension of the batch."""
-
-    def __init__(self, batch: int, size: int) -> None:
-        self.batch = batch
-        self.size = size
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.dim() == 0 or tensor.shape[0] != self.batch or self.batch == 0:
-            return tensor
-        repeats = -(-self.size // self.batch)
-        resized = tensor.repeat(repeats, *[1] * (tensor.dim() - 1))[: self.size]
-        return resized.contiguous()
+def _floats_mapped(arguments: Arguments, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
+    return arguments.mapped(lambda tensor: change(tensor) if tensor.is_floating_point() else tensor)

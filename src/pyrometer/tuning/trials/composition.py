@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import torch
@@ -14,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.tuning.levers.attention import written_out
 from pyrometer.workload.inference import InferenceSession
 
 CONVOLUTION = "convolution"
@@ -66,7 +66,7 @@ def composition_of(session: InferenceSession) -> Composition:
     called, decomposed = _Calls(), _Calls()  # type: ignore[no-untyped-call]
     with called:
         session.step(prepared)
-    with _no_fused_layers(), decomposed, FlopCounterMode(display=False) as counter:
+    with written_out(), decomposed, FlopCounterMode(display=False) as counter:
         session.step(prepared)
     flops = counter.get_flop_counts().get("Global", {})
     of_convolutions = sum(flop for packet, flop in flops.items() if CONVOLUTION in str(packet))
@@ -80,17 +80,6 @@ def composition_of(session: InferenceSession) -> Composition:
         weights_s=_shortest_s(lambda: _convert_all(session.model), 1),
         call_s=_call_s(),
     )
-
-
-@contextlib.contextmanager
-def _no_fused_layers() -> Iterator[None]:
-    """The arithmetic of torch's own encoder layers is counted where they are not run as one operator."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _convert_all(model: nn.Module) -> None:

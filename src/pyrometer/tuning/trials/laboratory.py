@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -34,8 +34,8 @@ SLOWER_AT_MOST = 20
 
 
 @dataclass
-class OpenConfiguration:
-    """A configuration that a worker holds open.
+class OpenConfiguration(contextlib.AbstractContextManager["OpenConfiguration"]):
+    """A configuration that a worker holds open, until it is closed or left as a context.
 
     Attributes:
         elapsed_s: what opening it took, with the start of its process.
@@ -55,6 +55,9 @@ class OpenConfiguration:
     def close(self) -> None:
         """End the worker."""
         self.stack.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass
@@ -110,7 +113,7 @@ class Laboratory:
         room.mkdir(parents=True, exist_ok=True)
         begin = time.monotonic()
         with contextlib.ExitStack() as stack:
-            child = stack.enter_context(worker(room / "log.txt", SERVE))
+            child = self._started(stack, room, fresh_seed)
             request = protocol.Open(
                 source=self.source,
                 levers=list(configuration),
@@ -122,6 +125,11 @@ class Laboratory:
             opened = child.ask(request, protocol.Opened, timeout_s=timeout_s or self.open_s)
             self._files[key] = opened.artefacts
             return OpenConfiguration(configuration, child, opened, time.monotonic() - begin, stack.pop_all())
+
+    def _started(self, stack: contextlib.ExitStack, room: Path, fresh_seed: int | None) -> Asked:
+        """A worker that ends with the stack."""
+        del fresh_seed
+        return stack.enter_context(worker(room / "log.txt", SERVE))
 
     def files_of(self, configuration: Configuration) -> dict[str, list[str]]:
         """What the levers of a configuration wrote when it was opened last."""
@@ -160,11 +168,10 @@ class Laboratory:
 
     def measure(self, side: OpenConfiguration, budget_s: Seconds) -> Measurement:
         """Time a configuration as `bench` does."""
-        timed = side.worker.ask(
-            protocol.Time(budget_s=budget_s), protocol.Timed, timeout_s=budget_s * 4 + self.open_s
-        )
-        self.step_s = max(self.step_s, timed.measurement.median_s or 0.0)
-        return timed.measurement
+        request = protocol.Time(budget_s=budget_s)
+        measurement = side.worker.ask(request, Measurement, timeout_s=budget_s * 4 + self.open_s)
+        self.step_s = max(self.step_s, measurement.median_s or 0.0)
+        return measurement
 
     def check(self, side: OpenConfiguration, *, timeout_s: Seconds | None = None) -> Numerics:
         """Hold what a configuration computes against the baseline."""
@@ -212,15 +219,3 @@ class Laboratory:
 def _names(best: Configuration, candidate: Configuration) -> tuple[str, str]:
     ours, theirs = label_of(best), label_of(candidate)
     return (ours, theirs) if ours != theirs else (f"A: {ours}", f"B: {theirs}")
-
-
-@contextlib.contextmanager
-def opened(
-    laboratory: Laboratory, configuration: Configuration, *, fresh_seed: int | None = None
-) -> Iterator[OpenConfiguration]:
-    """An open configuration that is closed at the end."""
-    side = laboratory.open(configuration, fresh_seed=fresh_seed)
-    try:
-        yield side
-    finally:
-        side.close()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.worker import Run
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
@@ -73,7 +72,6 @@ class Opened(Record, frozen=True, kw_only=True):
     """A worker that is ready."""
 
     name: str
-    unit: str
     device: str
     clock: str
     first_call_s: Annotated[Seconds, doc("of the first call, with all that it compiled")]
@@ -103,13 +101,6 @@ class PeakRead(Record, frozen=True, kw_only=True):
     """The peak of memory."""
 
     peak_bytes: Bytes
-    source: str
-
-
-class Timed(Record, frozen=True, kw_only=True):
-    """A measurement."""
-
-    measurement: Measurement
 
 
 class Surveyed(Record, frozen=True, kw_only=True):
@@ -117,9 +108,8 @@ class Surveyed(Record, frozen=True, kw_only=True):
 
     refused: Annotated[dict[str, str], doc("why not, by lever")]
     choices: Annotated[dict[str, list[dict[str, Any]]], doc("parameters to be tried, by lever")]
-    kind: str
+    kind: Literal["inference", "training"]
     signature: Signature
-    parameter_bytes: Bytes
     device: Annotated[str, doc("kind of machine: cpu, cpu with bfloat16, cuda")] = ""
     made_of: Annotated[Composition, doc("a step of an inference; empty for a training")] = Composition()
     notes: Annotated[list[str], doc("what else is to be told beside the figures")] = []

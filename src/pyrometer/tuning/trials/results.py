@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,19 +43,15 @@ def save_outputs(work: Inference, session: InferenceSession, seed: int, place: P
     cases = list(cases_of(source, fixed, seed))
     with user_code("the model, on its inputs as given,"):
         first, again = (_output(session, cases[0].arguments, seed + offset) for offset in (0, 1))
-    random = numeric_error(again, first, 0.0).max_abs > 0 or _rounded_apart(again, first)
+    apart = numeric_error(again, first, 0.0)
+    random = apart.max_abs > 0 or apart.mismatch is not None
     kept: list[Kept] = []
     for case in cases:
         try:
             kept.append(Kept(case, _output(session, case.arguments, seed), RANDOM if random else None))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model, on inputs that it may refuse
             kept.append(Kept(case, None, f"the model itself raised {described(error)}"))
-    torch.save([(tuple(each.case), each.output, each.failure) for each in kept], place)
-
-
-def _rounded_apart(again: Any, first: Any) -> bool:
-    error = numeric_error(again, first, 0.0)
-    return error.mismatch is not None
+    torch.save(kept, place)
 
 
 def check_outputs(
@@ -63,19 +59,13 @@ def check_outputs(
 ) -> list[CaseError]:
     """Hold what a changed model computes against what was written down."""
     # Our own file, in a folder that only this user may read; the user's inputs may hold objects of any class.
-    rows = torch.load(place, weights_only=False)
-    kept = [Kept(_revived(case), output, failure) for case, output, failure in rows]
+    kept: list[Kept] = torch.load(place, weights_only=False)
     return [
         CaseError(label=each.case.label, skipped="this lever fixes the shapes of the inputs")
         if fixed_shapes and each.case.resized and each.failure is None
         else _case_error(session, each, seed)
         for each in kept
     ]
-
-
-def _revived(case: tuple[str, tuple[Any, ...], bool]) -> Case:
-    label, arguments, resized = case
-    return Case(label, Arguments(*arguments), resized)
 
 
 def _case_error(session: InferenceSession, kept: Kept, seed: int) -> CaseError:
@@ -129,15 +119,12 @@ def learn(work: Training, seed: int) -> Learning:
 
         def keep(*_: Any) -> None:
             if not gradients:
-                gradients.extend(_gradients(session))
+                scale = session.parts.scaler.get_scale() if session.parts.scaler else 1.0
+                gradients.extend(kept_gradients(session.parts.trained(), scale))
 
-        handle = session.parts.optimizer.register_step_pre_hook(keep)
         seed_all(seed)
-        try:
-            with user_code("the step"):
-                losses = [_trained(session) for _ in range(TRAINING_STEPS)]
-        finally:
-            handle.remove()
+        with session.parts.optimizer.register_step_pre_hook(keep), user_code("the step"):
+            losses = [_trained(session) for _ in range(TRAINING_STEPS)]
     return Learning(losses, gradients)
 
 
@@ -153,12 +140,15 @@ def _trained(session: TrainingSession) -> float:
     return sum(losses) / len(losses)
 
 
-def _gradients(session: TrainingSession) -> Iterator[torch.Tensor | None]:
-    scale = session.parts.scaler.get_scale() if session.parts.scaler else 1.0
-    for tensor in session.parts.trained():
-        gradient = tensor.grad
-        dense = gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
-        yield None if dense is None else dense.detach().to("cpu", torch.float32, copy=True) / scale
+def kept_gradients(tensors: Iterable[torch.Tensor], scale: float = 1.0) -> Iterator[torch.Tensor | None]:
+    """Copies of gradients, of sharded ones this rank's part; `None` where there is none."""
+    for tensor in tensors:
+        gradient: Any = tensor.grad
+        if gradient is not None:
+            gradient = gradient.to_local() if hasattr(gradient, "to_local") else gradient
+            gradient = gradient.to_dense() if gradient.is_sparse else gradient
+            gradient = gradient.detach().to("cpu", torch.float32, copy=True) / scale
+        yield gradient
 
 
 def save_learning(work: Training, seed: int, place: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import cloudpickle
 
 from pyrometer.errors import InputError
+from pyrometer.tuning.trials.protocol import Source
 from pyrometer.workload.failure import first_line
+from pyrometer.workload.loading import load_workload
 from pyrometer.workload.state import preserved_rng
 from pyrometer.workload.workload import Workload, require_workload
 
@@ -31,17 +33,19 @@ def send(work: Workload, place: Path) -> None:
         ) from error
 
 
-def received(place: str | None) -> Workload:
-    """Read what `send` wrote.
+def workload_from(source: Source) -> Workload:
+    """Load a target, or read what `send` wrote.
 
     Raises:
         InputError: it cannot be made again here.
     """
-    if place is None:
+    if source.spec is not None:
+        return load_workload(source.spec.target())
+    if source.pickled is None:
         raise InputError("work: neither a target nor a workload was sent")
     try:
         # Written by the process that started this one, a moment ago.
-        work = pickle.loads(Path(place).read_bytes())  # noqa: S301
+        work = pickle.loads(Path(source.pickled).read_bytes())  # noqa: S301
     except Exception as error:
         raise InputError(
             f"work: cannot be made again in a fresh process ({type(error).__name__}: {first_line(error)}); "

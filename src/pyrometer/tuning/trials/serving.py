@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -18,22 +18,22 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.interleaving import Side, seed_all
 from pyrometer.bench.measure import measure
+from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import meter_for
 from pyrometer.bench.worker import Ran, Run, answer_requests
 from pyrometer.errors import InputError
 from pyrometer.record import Record
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of, tryable
-from pyrometer.tuning.levers.stages import Kind
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol, results
 from pyrometer.tuning.trials.cases import refreshed_source
 from pyrometer.tuning.trials.composition import Composition, composition_of
-from pyrometer.tuning.trials.sending import received
+from pyrometer.tuning.trials.sending import workload_from
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference, InferenceSession
 from pyrometer.workload.inputs import argument_source
-from pyrometer.workload.loading import load_named, load_workload
+from pyrometer.workload.loading import load_named
 from pyrometer.workload.program.describe import multiplies_bfloat16
 from pyrometer.workload.state import inference_mode
 from pyrometer.workload.target import parse_target
@@ -76,11 +76,7 @@ class OpenConfiguration:
 
     def _open(self, request: protocol.Open) -> protocol.Opened:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = request.cache
-        work = (
-            load_workload(request.source.spec.target())
-            if request.source.spec
-            else received(request.source.pickled)
-        )
+        work = workload_from(request.source)
         if request.fresh_seed is not None and isinstance(work, Inference):
             source, fixed = argument_source(work.inputs, torch.device("cpu"), work.config)
             if fixed:
@@ -108,7 +104,6 @@ class OpenConfiguration:
         files = {lever: [str(path) for path in paths] for lever, paths in self._subject.artefacts.items()}
         return protocol.Opened(
             name=self._work.name,
-            unit=self._work.unit,
             device=str(self._session.device),
             clock=clock.name,
             first_call_s=first_call_s,
@@ -125,17 +120,17 @@ class OpenConfiguration:
             results.save_learning(self._work, request.seed, place)
         else:
             assert isinstance(self._work, Inference)
-            assert isinstance(self._session, InferenceSession)
-            results.save_outputs(self._work, self._session, request.seed, place)
+            results.save_outputs(self._work, self._inference, request.seed, place)
         return protocol.Done()
 
     def _check(self, request: protocol.Check) -> protocol.Checked:
         place = Path(request.place)
         if isinstance(self._work, Training):
             return protocol.Checked(cases=results.check_learning(self._work, _SEED, place))
-        assert isinstance(self._session, InferenceSession)
         fixed = self._subject.fixed_shapes
-        return protocol.Checked(cases=results.check_outputs(self._session, _SEED, place, fixed_shapes=fixed))
+        return protocol.Checked(
+            cases=results.check_outputs(self._inference, _SEED, place, fixed_shapes=fixed)
+        )
 
     def _score(self, request: protocol.Score) -> protocol.Scored:
         metric: Any = load_named(parse_target(request.metric, cwd=Path(request.cwd)))
@@ -143,13 +138,13 @@ class OpenConfiguration:
             raise InputError(
                 f"metric: {request.metric} is a {type(metric).__name__}; it must be a function of the model"
             )
-        model = self._subject.model if isinstance(self._work, Training) else self._session_model
+        model = self._subject.model if isinstance(self._work, Training) else self._inference.model
         return protocol.Scored(value=_score(metric, model), blind=_score(metric, _Blind(model)))
 
     @property
-    def _session_model(self) -> nn.Module:
+    def _inference(self) -> InferenceSession:
         assert isinstance(self._session, InferenceSession)
-        return self._session.model
+        return self._session
 
     def _run(self, request: Run) -> Ran:
         seed_all(request.seed)
@@ -157,13 +152,13 @@ class OpenConfiguration:
         return Ran.of(batch)
 
     def _peak(self, _: protocol.Peak) -> protocol.PeakRead:
-        return protocol.PeakRead(peak_bytes=self._meter.peak(), source=self._meter.source)
+        return protocol.PeakRead(peak_bytes=self._meter.peak())
 
-    def _time(self, request: protocol.Time) -> protocol.Timed:
-        return protocol.Timed(measurement=measure(self._work, budget_s=request.budget_s, phases=False))
+    def _time(self, request: protocol.Time) -> Measurement:
+        return measure(self._work, budget_s=request.budget_s, phases=False)
 
     def _survey(self, request: protocol.Survey) -> protocol.Surveyed:
-        kind: Kind = "training" if self._subject.is_training else "inference"
+        kind: Literal["inference", "training"] = "training" if self._subject.is_training else "inference"
         refused, choices = tryable(self._subject, request.levers, kind)
         inputs = () if self._subject.is_training else self._subject.example().tensors()
         return protocol.Surveyed(
@@ -171,21 +166,16 @@ class OpenConfiguration:
             choices=choices,
             kind=kind,
             signature=signature_of(self._subject.model, inputs),
-            parameter_bytes=self._subject.parameter_bytes,
             device=_device_kind(self._subject.device),
             made_of=self._made_of(),
         )
 
     def _made_of(self) -> Composition:
         """Only on a CPU something is known of; and of code that is compiled, operators cannot be counted."""
-        is_seen = self._subject.device.type == "cpu" and not any(
-            map(is_compiled, self._subject.model.modules())
-        )
-        return (
-            composition_of(self._session)
-            if is_seen and isinstance(self._session, InferenceSession)
-            else Composition()
-        )
+        is_compiled_inside = any(map(is_compiled, self._subject.model.modules()))
+        if self._subject.is_training or self._subject.device.type != "cpu" or is_compiled_inside:
+            return Composition()
+        return composition_of(self._inference)
 
 
 def _device_kind(device: torch.device) -> str:

@@ -27,13 +27,13 @@ _HE: dict[Any, tuple[str, float]] = {
         "silu",
         "leaky_relu",
     )
-} | {nn.LeakyReLU: ("kaiming_normal_(weight, nonlinearity='leaky_relu')", math.sqrt(2))}
+} | {
+    nn.LeakyReLU: ("kaiming_normal_(weight, nonlinearity='leaky_relu')", math.sqrt(2)),
+    **dict.fromkeys((nn.SELU, "selu"), ("kaiming_normal_(weight, nonlinearity='linear')", 1.0)),  # LeCun
+}
 _XAVIER: dict[Any, tuple[str, float]] = {
     **dict.fromkeys((nn.Tanh, "tanh"), ("xavier_normal_(weight, gain=5 / 3)", 5 / 3)),
     **dict.fromkeys((nn.Sigmoid, "sigmoid"), ("xavier_normal_(weight)", 1.0)),
-}
-_LECUN: dict[Any, tuple[str, float]] = {
-    **dict.fromkeys((nn.SELU, "selu"), ("kaiming_normal_(weight, nonlinearity='linear')", 1.0)),
 }
 FEWEST = 64
 """Weights below which their deviation says little."""
@@ -101,8 +101,8 @@ def _compared(name: str, layer: Any, activation: Any) -> InitialisationAdvice | 
     if activation in _XAVIER:
         call, gain = _XAVIER[activation]
         expected = gain * math.sqrt(2 / (inputs + outputs))
-    elif activation in _HE or activation in _LECUN:
-        call, gain = {**_HE, **_LECUN}[activation]
+    elif activation in _HE:
+        call, gain = _HE[activation]
         expected = gain / math.sqrt(inputs)
     else:
         return None

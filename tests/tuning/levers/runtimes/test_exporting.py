@@ -9,8 +9,8 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.errors import UserProgramError
 from pyrometer.tuning.levers.applying import subject_of
+from pyrometer.tuning.levers.runtimes.exported import ExportedRuntime, weights_hash
 from pyrometer.tuning.levers.runtimes.exporting import export, form_of, library
-from pyrometer.tuning.levers.runtimes.stored import stored, weights_hash
 
 
 class DataDependent(nn.Module):
@@ -59,16 +59,26 @@ def test_the_root_of_a_chain_is_told_without_colours():
     )
 
 
-class Written:
+class Written(ExportedRuntime):
     """Counts how often files are written."""
 
-    def __init__(self):
-        self.count = 0
+    name, title, why = "a", "", ""
+    maker = "a 1"
+    count = 0
 
-    def __call__(self, program, folder):
+    def made_with(self):
+        return self.maker
+
+    def write(self, exported, folder, parameters):
         self.count += 1
         (folder / "model.bin").write_bytes(b"1")
         return [folder / "model.bin"]
+
+    def opened(self, path):
+        raise AssertionError("nothing is called")
+
+    def not_applied(self, subject, parameters):
+        return None
 
 
 def test_files_are_reused_for_the_same_weights_and_maker_only(tmp_path):
@@ -76,8 +86,8 @@ def test_files_are_reused_for_the_same_weights_and_maker_only(tmp_path):
 
     def store(ready, made_with="a 1", inputs=None):
         subject = subject_of(pm.Inference(model, torch.randn(4, 8) if inputs is None else inputs), tmp_path)
-        subject.ready = ready
-        stored(subject, "a", form_of(subject), written, made_with=made_with)
+        subject.ready, written.maker = ready, made_with
+        written.apply(subject, {})
         return subject.artefacts
 
     files = store({})

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.levers.runtimes.form import CallForm, FlatModel
-from pyrometer.tuning.levers.runtimes.runtime_model import RuntimeModel, runtime_of
+from pyrometer.tuning.levers.runtimes.form import CallForm, FlatModel, RuntimeModel, runtime_of
 from pyrometer.tuning.levers.runtimes.shapes import Shapes, TensorShape
 from pyrometer.workload.inputs import Arguments
 

@@ -1,17 +1,21 @@
-"""The form of a call: how arguments become a flat list of tensors, and how flat results become the output again."""
+"""The form of a call: how arguments become a flat list of tensors, and how flat results of a runtime become the output again."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
+from pyrometer.tuning.levers.runtimes.shapes import Shapes
 from pyrometer.workload.inputs import Arguments
+
+Run: TypeAlias = Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]
+"""Computes flat results of flat inputs."""
 
 
 class CallForm:
@@ -122,3 +126,30 @@ class FlatModel(nn.Module):
         """Call the model."""
         args, kwargs = self._form.arguments(tensors)
         return self._form.distinct(self.model(*args, **kwargs))
+
+
+class RuntimeModel(nn.Module):
+    """Takes arguments as the model took them, and returns outputs of the structure that the model returned.
+
+    The runtime is opened at the first call: the number of threads that holds then is the one it keeps.
+    """
+
+    def __init__(self, form: CallForm, shapes: Shapes, opened: Callable[[], tuple[Run, Any]]) -> None:
+        super().__init__()
+        self._form = form
+        self._shapes = shapes
+        self._opened = opened
+        self._run: Run | None = None
+        self.runtime: Any = None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Let the runtime compute."""
+        if self._run is None:
+            self._run, self.runtime = self._opened()
+        tensors = self._shapes.laid_out(list(self._form.flat(args, kwargs)))
+        return self._form.output(self._run(tensors))
+
+
+def runtime_of(model: nn.Module) -> Any:
+    """What runs a model, where a runtime does and has been opened; `None` otherwise."""
+    return model.runtime if isinstance(model, RuntimeModel) else None

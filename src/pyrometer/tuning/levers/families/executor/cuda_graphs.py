@@ -9,8 +9,7 @@ import torch
 
 from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.runtimes.exporting import form_of, library
-from pyrometer.tuning.levers.runtimes.form import CallForm
-from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
+from pyrometer.tuning.levers.runtimes.form import CallForm, Run, RuntimeModel, runtime_of
 from pyrometer.tuning.levers.runtimes.shapes import Shapes, TensorShape
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.variant import is_compiled

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Executor, Parameters, lever
-from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
-from pyrometer.tuning.levers.runtimes.refusing import refuses_export
-from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
-from pyrometer.tuning.levers.runtimes.stored import stored
+from pyrometer.tuning.levers.lever import Parameters, lever
+from pyrometer.tuning.levers.runtimes.exported import ExportedRuntime
+from pyrometer.tuning.levers.runtimes.exporting import Exported, library
+from pyrometer.tuning.levers.runtimes.form import Run, runtime_of
 from pyrometer.tuning.levers.subject import Subject
 
 _PROVIDER = "CPUExecutionProvider"
 
 
 @lever
-class OnnxRuntime(Executor):
+class OnnxRuntime(ExportedRuntime):
     """Export the model to ONNX and let ONNX Runtime compute it."""
 
     name = "onnxruntime"
@@ -29,7 +27,7 @@ class OnnxRuntime(Executor):
         "A graph that is optimised ahead of time and run without Python: small models lose nearly all of their overhead, "
         "and convolutions get a layout of their own. Whoever loads it needs ONNX Runtime, and no source of the model."
     )
-    stage = "deploy"
+    dtypes = (torch.float32, torch.float64)
     extra = "onnx"
     modules = ("onnx", "onnxruntime", "onnxscript")
     prior = 0.65
@@ -41,16 +39,35 @@ class OnnxRuntime(Executor):
         "model = lambda *xs: session.run(None, {name: x.numpy() for name, x in zip(names, xs)})",
     )
 
-    def refuses(self, subject: Subject) -> str | None:
-        """Models on the CPU that torch can export."""
-        return refuses_export(subject, (torch.float32, torch.float64))
+    def made_with(self) -> str:
+        """What translates operators to those of ONNX."""
+        return f"torch {torch.__version__}, onnxscript {_module('onnxscript').__version__}"
 
-    def apply(self, subject: Subject, parameters: Parameters) -> None:
-        """Export; the session is opened at the first call."""
-        form = form_of(subject)
-        made_with = f"torch {torch.__version__}, onnxscript {_module('onnxscript').__version__}"
-        path, shapes = stored(subject, self.name, form, _write, made_with=made_with)
-        subject.model = RuntimeModel(form, shapes, functools.partial(_opened, path))
+    def write(self, exported: Exported, folder: Path, parameters: Parameters) -> list[Path]:
+        """Translate the exported program; large weights lie in a file of their own."""
+        path = folder / "model.onnx"
+        with library("torch.onnx.export"):
+            made: Any = torch.onnx.export(exported.program, dynamo=True, verbose=False)
+            made.save(path)
+        data = path.with_name(f"{path.name}.data")
+        return [path, data] if data.exists() else [path]
+
+    def opened(self, path: Path) -> tuple[Run, Any]:
+        """A session with as many threads as torch has now."""
+        runtime = _module("onnxruntime")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.log_severity_level = 3  # errors; warnings are about its own optimisations
+        with library("ONNX Runtime"):
+            session = runtime.InferenceSession(str(path), options, providers=[_PROVIDER])
+        names = [each.name for each in session.get_inputs()]
+
+        def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+            # Both ways share memory: no tensor is copied.
+            feed = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
+            return [torch.from_numpy(array) for array in session.run(None, feed)]
+
+        return run, session
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A session is what computes, and its provider is the one that was asked for."""
@@ -63,29 +80,3 @@ class OnnxRuntime(Executor):
 
 def _module(name: str) -> Any:
     return importlib.import_module(name)
-
-
-def _write(exported: Exported, folder: Path) -> list[Path]:
-    path = folder / "model.onnx"
-    with library("torch.onnx.export"):
-        made: Any = torch.onnx.export(exported.program, dynamo=True, verbose=False)
-        made.save(path)
-    data = path.with_name(f"{path.name}.data")
-    return [path, data] if data.exists() else [path]
-
-
-def _opened(path: Path) -> tuple[Run, Any]:
-    runtime = _module("onnxruntime")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    options.log_severity_level = 3  # errors; warnings are about its own optimisations
-    with library("ONNX Runtime"):
-        session = runtime.InferenceSession(str(path), options, providers=[_PROVIDER])
-    names = [each.name for each in session.get_inputs()]
-
-    def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        # Both ways share memory: no tensor is copied.
-        feed = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
-        return [torch.from_numpy(array) for array in session.run(None, feed)]
-
-    return run, session

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pyrometer.tuning.levers.lever import Executor, Parameters, lever
-from pyrometer.tuning.levers.runtimes.exporting import Exported, form_of, library
-from pyrometer.tuning.levers.runtimes.refusing import refuses_export
-from pyrometer.tuning.levers.runtimes.runtime_model import Run, RuntimeModel, runtime_of
-from pyrometer.tuning.levers.runtimes.stored import stored
+from pyrometer.tuning.levers.lever import Parameters, lever
+from pyrometer.tuning.levers.runtimes.exported import ExportedRuntime
+from pyrometer.tuning.levers.runtimes.exporting import Exported, library
+from pyrometer.tuning.levers.runtimes.form import Run, runtime_of
 from pyrometer.tuning.levers.subject import Subject
 
 
 @lever
-class OpenVino(Executor):
+class OpenVino(ExportedRuntime):
     """Convert the exported model for OpenVINO, and let it compute in float32."""
 
     name = "openvino"
@@ -27,7 +25,7 @@ class OpenVino(Executor):
         "Operators are fused and laid out for the CPU when the model is loaded, much of it by oneDNN. Each call costs "
         "some tens of microseconds: good for convolutions and encoders, and slower for very small models."
     )
-    stage = "deploy"
+    dtypes = (torch.float32,)
     extra = "openvino"
     modules = ("openvino",)
     prior = 0.65
@@ -38,16 +36,35 @@ class OpenVino(Executor):
         'model = openvino.compile_model(openvino.convert_model(exported), "CPU", hints)',
     )
 
-    def refuses(self, subject: Subject) -> str | None:
-        """Models on the CPU that torch can export."""
-        return refuses_export(subject, (torch.float32,))
+    def made_with(self) -> str:
+        """What converts."""
+        return f"torch {torch.__version__}, openvino {_openvino().__version__}"
 
-    def apply(self, subject: Subject, parameters: Parameters) -> None:
-        """Export and convert; it is compiled for this machine at the first call."""
-        form = form_of(subject)
-        made_with = f"torch {torch.__version__}, openvino {_openvino().__version__}"
-        path, shapes = stored(subject, self.name, form, _write, made_with=made_with)
-        subject.model = RuntimeModel(form, shapes, functools.partial(_opened, path))
+    def write(self, exported: Exported, folder: Path, parameters: Parameters) -> list[Path]:
+        """Convert, with weights as they are."""
+        runtime, path = _openvino(), folder / "model.xml"
+        with library("OpenVINO"):
+            runtime.save_model(runtime.convert_model(exported.program), path, compress_to_fp16=False)
+        return [path, path.with_suffix(".bin")]
+
+    def opened(self, path: Path) -> tuple[Run, Any]:
+        """Compiled for this machine, in float32, with as many threads as torch has now."""
+        hints = {
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+            "INFERENCE_PRECISION_HINT": "f32",  # else bfloat16 is chosen in silence where the CPU has it
+        }
+        with library("OpenVINO"):
+            compiled = _openvino().Core().compile_model(str(path), "CPU", hints)
+            request = compiled.create_infer_request()
+        ports = list(compiled.outputs)
+
+        def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+            # Inputs are shared; outputs are copied, since the next call writes into the same memory.
+            results = request.infer([tensor.numpy() for tensor in tensors], share_inputs=True)
+            return [torch.from_numpy(results[port]) for port in ports]
+
+        return run, compiled
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A compiled model is what computes, on the CPU and in float32."""
@@ -65,29 +82,3 @@ class OpenVino(Executor):
 
 def _openvino() -> Any:
     return importlib.import_module("openvino")
-
-
-def _write(exported: Exported, folder: Path) -> list[Path]:
-    runtime, path = _openvino(), folder / "model.xml"
-    with library("OpenVINO"):
-        runtime.save_model(runtime.convert_model(exported.program), path, compress_to_fp16=False)
-    return [path, path.with_suffix(".bin")]
-
-
-def _opened(path: Path) -> tuple[Run, Any]:
-    hints = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-        "INFERENCE_PRECISION_HINT": "f32",  # else bfloat16 is chosen in silence where the CPU has it
-    }
-    with library("OpenVINO"):
-        compiled = _openvino().Core().compile_model(str(path), "CPU", hints)
-        request = compiled.create_infer_request()
-    ports = list(compiled.outputs)
-
-    def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        # Inputs are shared; outputs are copied, since the next call writes into the same memory.
-        results = request.infer([tensor.numpy() for tensor in tensors], share_inputs=True)
-        return [torch.from_numpy(results[port]) for port in ports]
-
-    return run, compiled

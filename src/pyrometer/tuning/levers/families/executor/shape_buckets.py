@@ -9,8 +9,7 @@ import torch
 from pyrometer.tuning.levers.families.executor.compile import uncompilable
 from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.subject import Subject
-from pyrometer.tuning.shapes.bucketed import Bucketed
-from pyrometer.tuning.shapes.buckets import ShapeBuckets
+from pyrometer.tuning.shapes.buckets import Bucketed, ShapeBuckets
 from pyrometer.tuning.shapes.sample import varying_dims
 
 NUM_DRAWN = 64
@@ -32,6 +31,10 @@ class UseShapeBuckets(Executor):
     stage = "compile"
     prior = 0.7
     minutes = 2.0
+    pasted = (
+        '# dims: what varies, such as {"ids": {1: "length"}}; sample: the sizes of your inputs',
+        "model = pm.ShapeBuckets(model, dims, sample=sample, max_graphs=$max_graphs)",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """Sizes have to vary, in inputs that have names."""
@@ -63,13 +66,6 @@ class UseShapeBuckets(Executor):
         assert isinstance(subject.model, Bucketed)
         graphs = subject.model.buckets.statistics().num_graphs
         return None if graphs else "no size was compiled"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The call; what varies is for the user to fill in."""
-        return [
-            '# dims: what varies, such as {"ids": {1: "length"}}; sample: the sizes of your inputs',
-            f"model = pm.ShapeBuckets(model, dims, sample=sample, max_graphs={parameters['max_graphs']})",
-        ]
 
 
 def _sample(subject: Subject) -> list[dict[str, tuple[int, ...]]]:

@@ -24,6 +24,16 @@ class _Autocast(Lever):
     pays_under = frozenset({"compile"})
     dtype: ClassVar[torch.dtype]
 
+    def refuses(self, subject: Subject) -> str | None:
+        """What is in another dtype than float32 was written so."""
+        floating: Any = {p.dtype for p in subject.model.parameters() if p.is_floating_point()}
+        if not floating:
+            return "the model has no floating-point parameters"
+        if floating != {torch.float32}:
+            named = ", ".join(sorted(str(dtype) for dtype in floating))
+            return f"the model is in {named} already"
+        return "autocast is on already" if subject.work.config.autocast else None
+
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Enter `torch.autocast` around each call."""
         name = str(self.dtype).removeprefix("torch.")
@@ -64,10 +74,6 @@ class AutocastBf16(_Autocast):
     dtype = torch.bfloat16
     prior = 0.8
 
-    def refuses(self, subject: Subject) -> str | None:
-        """What is in another dtype than float32 was written so."""
-        return _refusal(subject)
-
 
 @lever
 class AutocastFp16(_Autocast):
@@ -83,7 +89,7 @@ class AutocastFp16(_Autocast):
         """On CPUs bfloat16 is the format with hardware."""
         if subject.device.type == "cpu":
             return "on a CPU bfloat16 is as fast, with more range"
-        return _refusal(subject)
+        return super().refuses(subject)
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """With a scaler around the loss of a training."""
@@ -104,13 +110,3 @@ class AutocastFp16(_Autocast):
             *super().lines(parameters),
             f"# in training with scaler = torch.amp.GradScaler(init_scale={_FIRST_SCALE:g})",
         ]
-
-
-def _refusal(subject: Subject) -> str | None:
-    floating: Any = {p.dtype for p in subject.model.parameters() if p.is_floating_point()}
-    if not floating:
-        return "the model has no floating-point parameters"
-    if floating != {torch.float32}:
-        named = ", ".join(sorted(str(dtype) for dtype in floating))
-        return f"the model is in {named} already"
-    return "autocast is on already" if subject.work.config.autocast else None

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from pyrometer.tuning.levers.lever import Lever, Parameters, lever
 from pyrometer.tuning.levers.private import inductor_passes_kept, inductor_patch, num_int8_kernels
@@ -109,13 +108,7 @@ def calibration_inputs(subject: Subject) -> list[Arguments]:
     if any(not torch.equal(a, b) for a, b in zip(given[0].tensors(), given[-1].tensors(), strict=True)):
         return given
     generator = torch.Generator().manual_seed(SEED)
-    others = [
-        pytree.tree_map_only(
-            torch.Tensor, lambda tensor: refreshed(tensor, generator), (each.args, each.kwargs)
-        )
-        for each in given[1:]
-    ]
-    return [given[0], *(Arguments(args, kwargs) for args, kwargs in others)]
+    return [given[0], *(each.mapped(lambda tensor: refreshed(tensor, generator)) for each in given[1:])]
 
 
 def _quantises(module: nn.Module) -> bool:

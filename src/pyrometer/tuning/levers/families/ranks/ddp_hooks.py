@@ -34,10 +34,6 @@ class DdpHook(RankLever):
             return "the script has a communication hook of its own"
         if any(parameter.dtype != torch.float32 for parameter in subject.whole.parameters()):
             return "not all gradients are float32"
-        return self.refuses_backend(subject)
-
-    def refuses_backend(self, subject: RankSubject) -> str | None:
-        """Why it does not run on this backend or model."""
         return None
 
     @abc.abstractmethod
@@ -96,13 +92,12 @@ class DdpBf16(DdpHook):
     prior = 0.85
     pasted = ("model.register_comm_hook(None, default_hooks.bf16_compress_hook)",)
 
-    def refuses_backend(self, subject: RankSubject) -> str | None:
+    def refuses(self, subject: RankSubject) -> str | None:
         """Of the backends NCCL and XCCL alone."""
-        return (
-            None
-            if subject.backend in {"nccl", "xccl"}
-            else f"needs NCCL or XCCL, and the script uses {subject.backend}"
-        )
+        reason = super().refuses(subject)
+        if reason is None and subject.backend not in {"nccl", "xccl"}:
+            return f"needs NCCL or XCCL, and the script uses {subject.backend}"
+        return reason
 
     def hook(self, model: DistributedDataParallel, parameters: Parameters) -> tuple[Any, Callable[..., Any]]:
         """Of torch."""
@@ -122,9 +117,12 @@ class DdpPowerSgd(DdpHook):
     fix_class = "semantic"
     prior = 0.8
 
-    def refuses_backend(self, subject: RankSubject) -> str | None:
+    def refuses(self, subject: RankSubject) -> str | None:
         """There have to be matrices."""
-        return None if any(p.dim() > 1 for p in subject.whole.parameters()) else "the model has no matrices"
+        reason = super().refuses(subject)
+        if reason is None and all(p.dim() < 2 for p in subject.whole.parameters()):
+            return "the model has no matrices"
+        return reason
 
     def choices(self, subject: RankSubject) -> list[Parameters]:
         """Rank 4, then 1."""
@@ -160,6 +158,10 @@ class DdpTopK(DdpHook):
     )
     fix_class = "semantic"
     prior = 0.8
+    pasted = (
+        "from pyrometer.tuning.levers.families.ranks.top_k import TopK",
+        "model.register_comm_hook(TopK(None, $share), TopK.hook)",
+    )
 
     def choices(self, subject: RankSubject) -> list[Parameters]:
         """One in ten, then one in a hundred."""
@@ -168,10 +170,3 @@ class DdpTopK(DdpHook):
     def hook(self, model: DistributedDataParallel, parameters: Parameters) -> tuple[Any, Callable[..., Any]]:
         """Ours."""
         return TopK(model.process_group, parameters["share"], FIRST_COMPRESSED), TopK.hook
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The call."""
-        return [
-            "from pyrometer.tuning.levers.families.ranks.top_k import TopK",
-            f"model.register_comm_hook(TopK(None, {parameters['share']}), TopK.hook)",
-        ]

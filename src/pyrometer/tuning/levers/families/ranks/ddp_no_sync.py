@@ -24,6 +24,10 @@ class DdpNoSync(RankLever):
         "it is to be stepped once per update, too."
     )
     prior = 0.7
+    pasted = (
+        "# around forward and backward, where `number` counts passes from 1; optimizer.step() and scheduler.step() come after the last:",
+        "# with contextlib.nullcontext() if number % $passes == 0 else model.no_sync():",
+    )
     unseen = "all backward passes sent their gradients"
 
     def refuses(self, subject: RankSubject) -> str | None:
@@ -45,13 +49,6 @@ class DdpNoSync(RankLever):
     def apply(self, subject: RankSubject, parameters: Parameters) -> None:
         """Send in the last pass; what an update would find unsent is sent before it."""
         subject.on_ddp.append(lambda model: _attach(subject, model, parameters["passes"]))
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """Where to put the context."""
-        return [
-            "# around forward and backward, where `number` counts passes from 1; optimizer.step() and scheduler.step() come after the last:",
-            f"# with contextlib.nullcontext() if number % {parameters['passes']} == 0 else model.no_sync():",
-        ]
 
 
 def _attach(subject: RankSubject, model: DistributedDataParallel, passes: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import inspect
 from typing import Any, ClassVar
 
@@ -16,42 +17,32 @@ _DEFAULT_MB = 25
 _OTHER_MB = (100, 50, 5, 1)
 
 
-class _DdpSetting(RankLever):
+class _DdpArgument(RankLever):
     """An argument of DistributedDataParallel in place of the script's; the reducer says whether it is in force."""
 
     argument: ClassVar[str]
-    value: ClassVar[bool]
-    default: ClassVar[bool] = False
 
     def refuses(self, subject: RankSubject) -> str | None:
-        """The script has to use DistributedDataParallel, without the setting."""
-        if not subject.ddp:
-            return NO_DDP
-        now = subject.ddp_given.get(self.argument)
-        if (self.default if now is None else now) == self.value:
-            return f"{self.argument} is {self.value} already"
-        return self.refuses_ddp(subject)
+        """The script has to use DistributedDataParallel."""
+        return None if subject.ddp else NO_DDP
 
-    def refuses_ddp(self, subject: RankSubject) -> str | None:
-        """Why the script has no use for it."""
-        return None
+    @abc.abstractmethod
+    def wanted(self, parameters: Parameters) -> Any:
+        """What the argument is to be."""
 
     def apply(self, subject: RankSubject, parameters: Parameters) -> None:
         """Put it in place of the script's."""
-        subject.ddp_settings[self.argument] = self.value
+        subject.ddp_settings[self.argument] = self.wanted(parameters)
 
     def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
         """What the reducers run with."""
-        return _reducer_says(subject, self.argument, self.value)
+        found = [_in_force(model)[self.argument] for model in subject.ddp]
+        others = [value for value in found if value != self.wanted(parameters)]
+        return f"{self.argument} is {others[0]}" if others else None
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The argument."""
-        return [f"# DistributedDataParallel(..., {self.argument}={self.value})"]
-
-
-def _reducer_says(subject: RankSubject, name: str, value: Any) -> str | None:
-    others = [found for model in subject.ddp if (found := _in_force(model).get(name)) != value]
-    return f"{name} is {others[0]}" if others else None
+        return [f"# DistributedDataParallel(..., {self.argument}={self.wanted(parameters)})"]
 
 
 def _in_force(model: DistributedDataParallel) -> dict[str, Any]:
@@ -65,7 +56,7 @@ def _in_force(model: DistributedDataParallel) -> dict[str, Any]:
 
 
 @lever
-class DdpBuckets(RankLever):
+class DdpBuckets(_DdpArgument):
     """Send gradients in larger or smaller buckets."""
 
     name = "ddp_buckets"
@@ -74,33 +65,39 @@ class DdpBuckets(RankLever):
         "Each bucket is one collective, begun when its last gradient is there. Larger ones pay the latency of the network less often, "
         "smaller ones begin earlier and hide behind more of the backward pass."
     )
+    argument = "bucket_cap_mb"
     prior = 0.9
-
-    def refuses(self, subject: RankSubject) -> str | None:
-        """There has to be more than one bucket, or more than one to be made."""
-        return None if subject.ddp else NO_DDP
 
     def choices(self, subject: RankSubject) -> list[Parameters]:
         """Sizes that make other buckets than the script's."""
-        now = subject.ddp_given.get("bucket_cap_mb") or _DEFAULT_MB
+        now = subject.ddp_given.get(self.argument) or _DEFAULT_MB
         size = subject.trained_bytes / _MIB
         return [{"mb": mb} for mb in _OTHER_MB if mb != now and min(mb, now) < size]
 
-    def apply(self, subject: RankSubject, parameters: Parameters) -> None:
-        """Put it in place of the script's."""
-        subject.ddp_settings["bucket_cap_mb"] = parameters["mb"]
+    def wanted(self, parameters: Parameters) -> Any:
+        """The size that is tried."""
+        return parameters["mb"]
 
-    def not_applied(self, subject: RankSubject, parameters: Parameters) -> str | None:
-        """What the reducers run with."""
-        return _reducer_says(subject, "bucket_cap_mb", parameters["mb"])
 
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The argument."""
-        return [f"# DistributedDataParallel(..., bucket_cap_mb={parameters['mb']})"]
+class _DdpSwitch(_DdpArgument):
+    """One that is on or off."""
+
+    value: ClassVar[bool]
+    default: ClassVar[bool] = False
+
+    def refuses(self, subject: RankSubject) -> str | None:
+        """The script has to be without it."""
+        now = subject.ddp_given.get(self.argument)
+        is_set = subject.ddp and (self.default if now is None else now) == self.value
+        return f"{self.argument} is {self.value} already" if is_set else super().refuses(subject)
+
+    def wanted(self, parameters: Parameters) -> Any:
+        """Its value."""
+        return self.value
 
 
 @lever
-class DdpBucketViews(_DdpSetting):
+class DdpBucketViews(_DdpSwitch):
     """Let gradients be views of the buckets."""
 
     name = "ddp_bucket_views"
@@ -110,12 +107,15 @@ class DdpBucketViews(_DdpSetting):
     prior = 0.93
 
 
-class _AllUsed(_DdpSetting):
+class _AllUsed(_DdpSwitch):
     """One that needs each parameter in each step."""
 
-    def refuses_ddp(self, subject: RankSubject) -> str | None:
+    def refuses(self, subject: RankSubject) -> str | None:
         """All parameters have been used in all steps so far."""
-        return f"{min(subject.unused)} got no gradient in some step" if subject.unused else None
+        reason = super().refuses(subject)
+        if reason is None and subject.unused:
+            return f"{min(subject.unused)} got no gradient in some step"
+        return reason
 
 
 @lever
@@ -147,7 +147,7 @@ class DdpNoUnused(_AllUsed):
 
 
 @lever
-class DdpOwnBuffers(_DdpSetting):
+class DdpOwnBuffers(_DdpSwitch):
     """Do not send buffers before each forward pass."""
 
     name = "ddp_own_buffers"
@@ -159,8 +159,10 @@ class DdpOwnBuffers(_DdpSetting):
     argument, value, default = "forward_sync_buffers", False, True
     prior = 0.95
 
-    def refuses_ddp(self, subject: RankSubject) -> str | None:
+    def refuses(self, subject: RankSubject) -> str | None:
         """There have to be buffers, and a torch that can leave them alone but for the start."""
+        if (reason := super().refuses(subject)) is not None:
+            return reason
         if self.argument not in inspect.signature(DistributedDataParallel).parameters:
             return f"this torch has no {self.argument}"
         if subject.ddp_given.get("broadcast_buffers") is False:

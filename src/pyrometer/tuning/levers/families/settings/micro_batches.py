@@ -31,6 +31,7 @@ class MicroBatches(Lever):
     stage = "memory"
     place = "settings"
     prior = 1.0
+    pasted = ("# in place of model(x): torch.cat([model(part) for part in x.split($samples)])",)
 
     def refuses(self, subject: Subject) -> str | None:
         """There must be a batch to split, each sample of which is computed by itself."""
@@ -56,12 +57,6 @@ class MicroBatches(Lever):
         """The last call came in parts."""
         assert isinstance(subject.model, InParts)
         return None if subject.model.num_parts > 1 else "the batch came in one part"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The loop, for one input and one output."""
-        return [
-            f"# in place of model(x): torch.cat([model(part) for part in x.split({parameters['samples']})])"
-        ]
 
 
 class InParts(nn.Module):

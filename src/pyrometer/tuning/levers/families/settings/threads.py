@@ -26,6 +26,7 @@ class Threads(Lever):
     place = "settings"
     kinds = frozenset({"inference", "training"})
     prior = 0.97
+    pasted = ("torch.set_num_threads($num)",)
 
     def refuses(self, subject: Subject) -> str | None:
         """Threads matter where the work is on the CPU."""
@@ -48,10 +49,6 @@ class Threads(Lever):
         """Torch says so."""
         now = torch.get_num_threads()
         return None if now == parameters["num"] else f"torch uses {now} threads"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """One line."""
-        return [f"torch.set_num_threads({parameters['num']})"]
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
         """Hold it, and restore what was set."""

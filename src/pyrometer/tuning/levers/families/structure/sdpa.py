@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
@@ -85,18 +84,11 @@ def _calls(subject: Subject) -> dict[nn.Module, dict[str, Any] | None]:
         constants = constants_of(module, args, kwargs)
         seen[module] = constants if seen.get(module, constants) == constants else None
 
-    with _hooked(subject.model, see), inference_mode(True):
+    with contextlib.ExitStack() as stack:
+        for module in subject.model.modules():
+            if not type(module).__module__.startswith("torch.nn."):
+                stack.enter_context(module.register_forward_pre_hook(see, with_kwargs=True))
+        stack.enter_context(inference_mode(True))
         arguments = subject.example()
         subject.model(*arguments.args, **arguments.kwargs)
     return seen
-
-
-@contextlib.contextmanager
-def _hooked(model: nn.Module, see: Any) -> Iterator[None]:
-    own = [module for module in model.modules() if not type(module).__module__.startswith("torch.nn.")]
-    handles = [module.register_forward_pre_hook(see, with_kwargs=True) for module in own]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -29,6 +29,11 @@ class Accumulate(Lever):
     kinds = frozenset({"training"})
     for_memory = True
     prior = 1.1
+    pasted = (
+        "for x, y in zip(inputs.chunk($num_parts), targets.chunk($num_parts)):",
+        "    (loss(model(x), y) / $num_parts).backward()",
+        "optimizer.step()",
+    )
 
     def refuses(self, subject: Subject) -> str | None:
         """Samples must not see each other, and batches have to be started anew."""
@@ -55,12 +60,3 @@ class Accumulate(Lever):
         if isinstance(batches, Parts) and batches.num_parts == wanted:
             return None
         return f"the batches do not come in {wanted} parts"
-
-    def lines(self, parameters: Parameters) -> list[str]:
-        """The loop over the parts."""
-        parts = parameters["num_parts"]
-        return [
-            f"for x, y in zip(inputs.chunk({parts}), targets.chunk({parts})):",
-            f"    (loss(model(x), y) / {parts}).backward()",
-            "optimizer.step()",
-        ]
