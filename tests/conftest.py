@@ -52,6 +52,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """What the session leaves ends with its process: pytest and Python would walk through it again and again."""
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What hypothesis searches through is marked, so that many examples can be asked for."""
     for item in items:

@@ -14,8 +14,8 @@ from served import BODY, MODEL, Load, answers, process
 pytestmark = pytest.mark.slow
 
 
-def test_the_start_prints_one_screen_with_a_line_to_paste(tmp_path):
-    with process(tmp_path) as (_, url, lines):
+def test_the_start_prints_one_screen_and_a_new_version_and_sigterm_under_load_lose_nothing_accepted(tmp_path):
+    with process(tmp_path) as (server, url, lines):
         screen = lines[next(place for place, line in enumerate(lines) if "is ready at" in line) :]
         assert len(screen) <= 25
         assert all(len(line) <= 110 for line in screen[:-1])
@@ -25,23 +25,6 @@ def test_the_start_prints_one_screen_with_a_line_to_paste(tmp_path):
         said = subprocess.run(screen[-1], shell=True, capture_output=True, text=True, timeout=60, check=True)
         assert json.loads(said.stdout)["outputs"][0]["shape"] == [1, 3]
         assert answers(url)[0].json()["outputs"][0]["data"] == [2.0, 4.0, 6.0]
-
-
-def test_sigterm_under_load_loses_nothing_that_was_accepted(tmp_path):
-    with process(tmp_path) as (server, url, _):
-        with Load(url) as load:
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(60) == 0
-        assert {answer.status_code for answer in load.answers} <= {200, 503}
-        # Who asks once more finds a closed port or an idle connection that is closed; nobody waits for an answer in vain.
-        assert all(
-            isinstance(fault, (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError))
-            for fault in load.faults
-        )
-
-
-def test_a_new_version_takes_over_under_load_without_a_lost_request(tmp_path):
-    with process(tmp_path) as (server, url, _):
         with Load(url) as load:
             (tmp_path / "model.py").write_text(MODEL.format(factor=5.0))
             server.send_signal(signal.SIGHUP)
@@ -59,10 +42,25 @@ def test_a_new_version_takes_over_under_load_without_a_lost_request(tmp_path):
         assert answer.status_code == 409
         assert "no weights" in answer.json()["error"]
         assert answers(url)[0].json()["outputs"][0]["data"] == [5.0, 10.0, 15.0]
+        with Load(url) as load:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(60) == 0
+        assert {answer.status_code for answer in load.answers} <= {200, 503}
+        # Who asks once more finds a closed port or an idle connection that is closed; nobody waits for an answer in vain.
+        assert all(
+            isinstance(fault, (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError))
+            for fault in load.faults
+        )
 
 
-def test_after_a_kill_the_port_is_free_at_once(tmp_path):
-    with process(tmp_path) as (server, url, _):
+def test_a_canary_answers_its_share_of_the_batches_and_after_a_kill_the_port_is_free_at_once(tmp_path):
+    (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
+    with process(tmp_path, "--canary", "next.py:workload@30%") as (server, url, lines):
+        assert any("version 2 (next.py:workload) answers 30" in line for line in lines)
+        versions = [answer.json()["model_version"] for answer in answers(url, 300)]
+        assert 50 < versions.count("2") < 150  # five standard deviations
+        pinned = httpx.post(f"{url}/v2/models/workload/versions/2/infer", content=BODY, timeout=60)
+        assert pinned.json()["outputs"][0]["data"] == [3.0, 6.0, 9.0]
         with Load(url) as load:
             server.kill()
             server.wait(60)
@@ -71,30 +69,6 @@ def test_after_a_kill_the_port_is_free_at_once(tmp_path):
         with process(tmp_path, "--port", url.rpartition(":")[2]) as (_, again, _):
             assert again == url
             assert answers(again)[0].status_code == 200
-
-
-def test_a_canary_answers_its_share_of_the_batches(tmp_path):
-    (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
-    with process(tmp_path, "--canary", "next.py:workload@30%") as (_, url, lines):
-        assert any("version 2 (next.py:workload) answers 30" in line for line in lines)
-        versions = [answer.json()["model_version"] for answer in answers(url, 300)]
-        assert 50 < versions.count("2") < 150  # five standard deviations
-        pinned = httpx.post(f"{url}/v2/models/workload/versions/2/infer", content=BODY, timeout=60)
-        assert pinned.json()["outputs"][0]["data"] == [3.0, 6.0, 9.0]
-
-
-def test_a_shadow_is_compared_and_never_answers(tmp_path):
-    (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
-    with process(tmp_path, "--shadow", "next.py:workload") as (_, url, _):
-        assert {answer.json()["model_version"] for answer in answers(url, 50)} == {"1"}
-        end = time.monotonic() + 60
-        while not re.search('pyrometer_serve_shadow_answers_total{.*outcome="differs"', metrics_of(url)):
-            assert time.monotonic() < end, "no batch was compared"
-            time.sleep(0.1)
-
-
-def metrics_of(url):
-    return httpx.get(f"{url}/metrics", timeout=60).text
 
 
 def rollout(folder, *arguments):
@@ -114,6 +88,8 @@ def test_a_shadow_that_says_something_else_is_taken_back_before_it_ever_answers(
             end = time.monotonic() + 120
             while (watched := rollout(tmp_path, "watch", "perception", "--once")).returncode != 1:
                 assert time.monotonic() < end, watched.stderr
+        counted = httpx.get(f"{url}/metrics", timeout=60).text
+        assert re.search('pyrometer_serve_shadow_answers_total{.*outcome="differs"', counted)
         assert {answer.json()["model_version"] for answer in load.answers} == {"1"}
     assert "roll back" in watched.stdout
     assert "disagreed" in watched.stdout

@@ -17,6 +17,7 @@ BEGAN = pytest.StashKey[float]()
 NUM_FILES = 25
 DEAREST = [
     "tests/docs/test_task_pages.py",
+    "tests/tuning/trials/test_worker.py",
     "tests/serving/test_replicas.py",
     "tests/workload/script/test_unchanged.py",
     "tests/evidence/test_ranks.py",
