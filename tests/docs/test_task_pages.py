@@ -25,17 +25,16 @@ BLOCK = re.compile(
 QUICK = {"idle-gpu"}
 """Pages whose commands start no program."""
 
-RARELY = {"accelerate", "hf-trainer"}
-"""Pages of what another's framework is made of, too."""
-
 FRAMEWORKS = {"lightning": "lightning", "hf-trainer": "transformers", "accelerate": "accelerate"}
+"""Pages of another's framework, which takes longer to import than to train with."""
+
 DECIDED_OR_NOT = {0, 3}
 ANY_ANSWER = {0, 1, 3}
 """Of a command whose output stands beside it: that it found something is to be seen there."""
 
 
 def commands_of(page: Path) -> dict[str, set[int]]:
-    """Every command in the order of the page, with the exit codes that it may have."""
+    """Every command in the order of the page, with the exit codes that it may have; one that another goes on from is part of that."""
     found: dict[str, set[int]] = {}
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         lines = block["text"].splitlines() if block["language"] == "sh" else []
@@ -45,7 +44,11 @@ def commands_of(page: Path) -> dict[str, set[int]]:
             if command and not command.startswith("pip "):
                 usual = ANY_ANSWER if block["command"] else DECIDED_OR_NOT
                 found[command] = {int(code[1])} if code else usual
-    return found
+    return {
+        command: codes
+        for command, codes in found.items()
+        if not any(other.startswith(f"{command} ") for other in found)
+    }
 
 
 def files_of(page: Path) -> dict[str, str]:
@@ -77,7 +80,7 @@ def workplace(tmp_path, monkeypatch) -> Path:
 
 def marks_of(page: Path) -> list[pytest.MarkDecorator]:
     marks = [] if page.stem in QUICK else [pytest.mark.slow]
-    return [*marks, pytest.mark.exhaustive] if page.stem in RARELY else marks
+    return [*marks, pytest.mark.exhaustive] if page.stem in FRAMEWORKS else marks
 
 
 @pytest.mark.parametrize(

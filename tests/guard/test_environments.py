@@ -71,7 +71,7 @@ def changed(new_repository):
 
 @pytest.mark.slow
 def test_a_dependency_that_copies_is_found_since_each_side_has_its_own(changed, guard):
-    done = guard(changed, "check", "--json", "--no-store")
+    done = guard(changed, "check", "--json", "--no-store", "--fail-fast")
     report = json.loads(done.stdout)
     gates = {one["metric"]: one for one in report["gates"]}
     assert "environments of their own: requirements.txt differs" in report["notes"]

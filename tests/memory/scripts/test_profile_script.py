@@ -81,14 +81,19 @@ def main():
         loss.backward()
         optimizer.step()
         losses.append(loss)
+    os._exit(7)
+import os
 main()
 """
 
 
 @pytest.mark.slow
-def test_a_leak_into_a_local_variable_is_found_before_the_function_ends(run_both: RunBoth) -> None:
+def test_a_leak_into_a_local_variable_is_found_before_the_function_ends_and_kept_by_os_exit(
+    run_both: RunBoth,
+) -> None:
     both = run_both(LOCAL_LEAK, leak_steps=None)
     assert_same(both)
+    assert both.memory.exit_code == 7
     assert both.profile.leak is not None
     assert both.profile.leak.verdict == "leak"
     assert "losses" in (both.profile.leak.sites[0].holder or "")
@@ -111,15 +116,6 @@ def test_a_script_ends_as_without_us(how: str, run_both: RunBoth) -> None:
     killed = how == "signal"
     assert both.profile.ledger_bytes["parameters"] == (0 if killed else PARAMETER_BYTES)
     assert any("no memory was recorded" in note for note in both.profile.notes) == killed
-
-
-@pytest.mark.slow
-def test_what_was_found_before_os_exit_is_kept(run_both: RunBoth) -> None:
-    both = run_both(TRAIN + "sys.stdout.flush()\nos._exit(7)", leak_steps=None)
-    assert_same(both)
-    assert both.memory.exit_code == 7
-    assert both.profile.leak is not None
-    assert both.profile.leak.verdict == "stable"
 
 
 def test_a_script_without_torch(run_both: RunBoth) -> None:
@@ -234,8 +230,8 @@ def assert_is_told(profile: MemoryProfile) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["module", "in place"])
-def test_compiled_modules_run_compiled(
+@pytest.mark.parametrize("how", COMPILED_AS)
+def test_compiled_code_runs_compiled(
     how: str, follow_here: Callable[..., FollowedHere], capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = COMPILED.replace("FUNCTION", COMPILED_AS[how])
@@ -246,17 +242,8 @@ def test_compiled_modules_run_compiled(
     followed = follow_here(code, leak_steps=30)
     assert capfd.readouterr().out == plain
     assert_is_told(followed.profile)
-
-
-@pytest.mark.slow
-def test_compiled_code_runs_compiled(run_both: RunBoth) -> None:
-    both = run_both(COMPILED.replace("FUNCTION", COMPILED_AS["function"]), leak_steps=30)
-    assert_same(both)
-    profile = both.profile
-    assert_is_told(profile)
-    assert profile.leak is not None
-    assert profile.leak.sites[0].holder is not None
-    assert profile.leak.sites[0].holder.startswith("kept")
+    assert followed.leak.sites[0].holder is not None
+    assert followed.leak.sites[0].holder.startswith("kept")
 
 
 @pytest.mark.slow
@@ -277,7 +264,8 @@ def test_the_scripts_own_profiler_has_precedence(run_both: RunBoth) -> None:
 
 @pytest.mark.slow
 def test_an_example_as_users_run_it(run_both: RunBoth) -> None:
-    both = run_both(EXAMPLES / "cnn_classifier.py", "--epochs", "1", leak_steps=None)
+    few = ("--epochs", "1", "--batch-size", "16", "--train-size", "752", "--val-size", "64")
+    both = run_both(EXAMPLES / "cnn_classifier.py", *few, leak_steps=None)
     seconds = re.compile(r"\(\d+\.\ds\)")
     assert seconds.sub("", both.output[0]) == seconds.sub("", both.plain.stdout)
     assert both.memory.exit_code == 0

@@ -29,14 +29,6 @@ def test_a_training_script(script, tmp_path, count, capfd):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["script.py", "trace.json.gz"]
 
 
-@pytest.mark.slow
-def test_memory_from_before_is_freed_without_a_word(script, capfd):
-    text = "for _ in range(10):\n    kept = torch.ones(64)\n    step()\nprint('done')"
-    done = trace_script([script(text)], options=CaptureOptions(profile_memory=True))
-    assert done.trace is not None
-    assert capfd.readouterr() == ("done\n", "")
-
-
 def test_refusals(tmp_path, script):
     with pytest.raises(TargetError, match="no such file"):
         trace_script([str(tmp_path / "missing.py")])
@@ -78,10 +70,13 @@ def test_a_script_that_raises_says_the_same_and_leaves_the_trace_of_what_there_w
 
 
 @pytest.mark.slow
-def test_options_are_obeyed_and_a_forked_child_records_nothing(script):
+def test_options_are_obeyed_a_forked_child_records_nothing_and_memory_from_before_is_freed_without_a_word(
+    script, capfd
+):
     text = """
 import os
 for i in range(9):
+    kept = torch.ones(64)
     step()
     if i == 5:
         child = os.fork()
@@ -90,10 +85,11 @@ for i in range(9):
             os._exit(0)
         os.waitpid(child, 0)
 """
-    options = CaptureOptions(record_shapes=False, with_stack=True, with_modules=False)
+    options = CaptureOptions(record_shapes=False, with_stack=True, with_modules=False, profile_memory=True)
     done = trace_script([script(text)], steps=3, options=options)
     assert done.observed.exit_code == 0
     assert done.trace.steps.height == 3
     rank = done.trace.ranks[0]
     assert rank.tables["python"].height
     assert not rank.tables["events"]["name"].str.starts_with("module:").any()
+    assert capfd.readouterr() == ("", "")

@@ -48,8 +48,10 @@ def test_a_configuration_that_changes_nothing_computes_the_same(lab, baseline):
 
 
 def test_sides_run_in_processes_of_their_own_and_are_compared_in_turn(lab, baseline):
-    with lab.open((LeverChoice(lever="drop_dropout"),)) as candidate:
+    with lab.open((LeverChoice(lever="drop_dropout"),), fresh_seed=3) as candidate:
         assert candidate.opened.not_applied is None
+        assert candidate.opened.name == baseline.opened.name
+        # The cases come from the reference, whatever inputs the process runs on.
         assert lab.check(candidate).max_abs == 0.0
         verdict = lab.compare(baseline, candidate, budget_s=0.5)
     assert verdict.num_blocks >= 1
@@ -64,12 +66,6 @@ def test_the_survey_tells_what_fits_and_why_the_rest_does_not(lab, baseline):
         "fused_optimizer": "it is for training",
     }
     assert surveyed.signature.inputs == ["float32[8, 16]"]
-
-
-def test_fresh_inputs_are_others_of_the_same_shape(lab, baseline):
-    with lab.open((), fresh_seed=3) as side:
-        assert side.opened.name == baseline.opened.name
-        assert lab.check(side).passes  # the cases come from the reference, whatever the process runs on
 
 
 @pytest.mark.usefixtures("lab")
@@ -180,17 +176,23 @@ def test_an_unpicklable_workload_is_told_what_to_do_instead(tmp_path):
         work.name.close()
 
 
-def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(programs, tmp_path):
-    lab, exported = laboratory(programs, "mlp", tmp_path), (LeverChoice(lever="onnxruntime"),)
-    with lab.open(()) as side:
-        lab.keep_reference(side)
-    written = []
+@pytest.mark.usefixtures("baseline")
+def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(lab):
+    exported, written = (LeverChoice(lever="onnxruntime"),), []
     for _ in range(2):
         with lab.open(exported) as side:
             assert side.opened.not_applied is None
             assert lab.check(side).passes
         written.append([Path(path).stat().st_mtime_ns for path in lab.files_of(exported)["onnxruntime"]])
     assert written[0] == written[1]
+
+
+@pytest.fixture(scope="module")
+def convolutions(programs, tmp_path_factory):
+    lab = laboratory(programs, "convolutions", tmp_path_factory.mktemp("convolutions"))
+    with lab.open(()) as side:
+        lab.keep_reference(side)
+    return lab
 
 
 @pytest.mark.parametrize(
@@ -208,12 +210,9 @@ def test_what_was_exported_is_loaded_when_a_configuration_is_opened_again(progra
     ],
     ids=label_of,
 )
-def test_other_runtimes_compute_the_same_where_a_crash_harms_nobody(programs, tmp_path, choices):
-    lab = laboratory(programs, "convolutions", tmp_path)
-    with lab.open(()) as side:
-        lab.keep_reference(side)
-    with lab.open(tuple(choices)) as changed:
+def test_other_runtimes_compute_the_same_where_a_crash_harms_nobody(convolutions, choices):
+    with convolutions.open(tuple(choices)) as changed:
         assert changed.opened.not_applied is None
         assert changed.opened.artefact_bytes > 0
-        numerics = lab.check(changed)
+        numerics = convolutions.check(changed)
     assert numerics.passes, numerics.refused
