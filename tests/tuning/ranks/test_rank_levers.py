@@ -145,7 +145,7 @@ def test_hooks_are_called_and_lose_something(wanted):
 def test_a_lever_that_is_not_in_force_is_told():
     subject, _, _ = watched(ddp_script)
     assert not_applied(subject, [choice("ddp_bucket_views")]) == (
-        "ddp_bucket_views: gradient_as_bucket_view is False"
+        "ddp_bucket_views: DistributedDataParallel has gradient_as_bucket_view=False"
     )
     assert not_applied(subject, [choice("ddp_fp16")]) == "ddp_fp16: the hook was not called"
 

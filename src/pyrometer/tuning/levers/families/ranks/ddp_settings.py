@@ -38,7 +38,7 @@ class _DdpArgument(RankLever):
         """What the reducers run with."""
         found = [_in_force(model)[self.argument] for model in subject.ddp]
         others = [value for value in found if value != self.wanted(parameters)]
-        return f"{self.argument} is {others[0]}" if others else None
+        return f"DistributedDataParallel has {self.argument}={others[0]}" if others else None
 
     def lines(self, parameters: Parameters) -> list[str]:
         """The argument."""
