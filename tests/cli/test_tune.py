@@ -59,7 +59,9 @@ def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(
     assert "is the most left" in goal["left"]
     assert ended.returncode == 1, "a goal is missed"
     recipe = load_recipe(folder / "model-deep.recipe.toml")
-    assert 2 <= recipe.proof.num_processes <= 8  # fewer where other work takes the time, more while it is undecided
+    assert (
+        2 <= recipe.proof.num_processes <= 8
+    )  # fewer where other work takes the time, more while it is undecided
     assert recipe.proof.ci_high < 1
 
     recipe_flags = ("--recipe", "model-deep.recipe.toml", "--no-store")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -53,6 +55,21 @@ def test_random_records_add_up(
         later, earlier = from_step(trace, 1)
         adds_up(later)
         assert later.device_work.height + earlier.height == trace.device_work.height
+
+
+def test_a_short_step_stays_where_it_is_whole_and_a_part_of_one_goes(tmp_path: Path) -> None:
+    spans = [(0, 10), (10, 40), (40, 140), (140, 240)]
+    events = [
+        {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": begin, "dur": end - begin}
+        for number, (begin, end) in enumerate(spans)
+        for cat, name in (("user_annotation", f"ProfilerStep#{number}"), ("cpu_op", "aten::mul"))
+    ]
+    path = tmp_path / "short.json"
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    trace = read_trace(path).ranks[0]
+    ends = trace.steps["end_ns"].to_list()
+    assert between(trace, trace.span[0], ends[2]).steps["end_ns"].to_list() == ends[:3]
+    assert between(trace, trace.span[0], ends[2] + 5_000).steps.height == 3
 
 
 def test_moments_after_the_last_stretch_stay() -> None:

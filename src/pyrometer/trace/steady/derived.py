@@ -52,12 +52,12 @@ def between(trace: RankTrace, low: int, high: int) -> RankTrace:
     start, end = trace.span
     low = min(max(low, start), end)
     high = min(max(high, low), end)
+    windows = step_windows(trace).select(pl.col("start_ns", "end_ns"))
     length = pl.col("end_ns") - pl.col("start_ns")
-    inside = (
-        step_windows(trace).select(pl.col("start_ns", "end_ns").clip(low, high)).select(length).to_series()
-    )
+    inside = windows.select(pl.all().clip(low, high)).select(length).to_series()
     usual = inside.filter(inside > 0).median()
     held = inside * 2 >= usual if isinstance(usual, float) else inside > 0  # of the others too little is left
+    held |= (inside > 0) & (inside == windows.select(length).to_series())  # however short a whole one is
     steps = _numbered(trace.steps.filter(held))
     tables, links, sorts = _clipped(trace, low, high)
     return dataclasses.replace(
