@@ -45,19 +45,15 @@ class Alone(Record, frozen=True, kw_only=True):
 def predict(
     schedule: Schedule, alone: Alone, links: Links, *, price_per_hour: float | None = None
 ) -> ScalePrediction:
-    """A step at the schedule's number of ranks.
+    """A step at the schedule's number of ranks, whose delays are independent of each other, from one wait to the next, too.
 
-    The lower end has no rank late and links as fast as the fit's error allows; the upper end has every rank's delays independent of
-    the others', from one wait to the next, too, and links as slow.
+    The lower end has no rank late and links as fast as the fit's error allows; the upper end has links as slow.
     """
     ranks, own = schedule.ranks, schedule.wrapping_ratio
-    slowest = expected_slowest(alone.times_s, ranks)
     # Of a step that waits so often, each part varies alone: their spreads add up as squares, what the slowest of each costs as it is.
-    slowest_of_parts = 1 + (slowest - 1) * math.sqrt(schedule.num_waits)
+    slowest = 1 + (expected_slowest(alone.times_s, ranks) - 1) * math.sqrt(schedule.num_waits)
     low_s = step_with(schedule, own * alone.low_s, _cost(schedule, links, 1 / (1 + links.inside.error)))
-    high_s = step_with(
-        schedule, own * alone.high_s * slowest_of_parts, _cost(schedule, links, 1 + links.inside.error)
-    )
+    high_s = step_with(schedule, own * alone.high_s * slowest, _cost(schedule, links, 1 + links.inside.error))
     cost = _cost(schedule, links, 1.0)
     without_s = step_with(schedule, own * alone.median_s, cost)
     late = 1.0 if alone.disturbed else slowest
