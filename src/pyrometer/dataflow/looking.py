@@ -14,6 +14,7 @@ from pyrometer.dataflow.sampling import (
     distinct,
     is_one_hot,
     masked_share,
+    sample,
     subnormal_share,
     zero_share,
 )
@@ -67,8 +68,9 @@ def look(call: Call, values: Sequence[Value], tensors: Mapping[int, torch.Tensor
     """
     for number in call.writes:
         if number in tensors and values[number].digest is None and values[number].numel:
-            values[number].digest = digest(tensors[number])
-            values[number].subnormal_share = subnormal_share(tensors[number])
+            sampled = sample(tensors[number])
+            values[number].digest = digest(sampled)
+            values[number].subnormal_share = subnormal_share(sampled)
     if call.backward or call.optimizer:
         return
     if call.name in PRODUCTS:

@@ -30,7 +30,7 @@ def zero_share(tensor: torch.Tensor) -> Ratio:
     >>> zero_share(torch.tensor([0.0, 1.0, 0.0, 0.0]))
     0.75
     """
-    looked = _sample(tensor, SAMPLE)
+    looked = sample(tensor, SAMPLE)
     return 1 - float(torch.count_nonzero(looked)) / max(looked.numel(), 1)
 
 
@@ -40,7 +40,7 @@ def masked_share(mask: torch.Tensor) -> Ratio:
     >>> masked_share(torch.tensor([0.0, float("-inf")])), masked_share(torch.tensor([True, False, False, False]))
     (0.5, 0.75)
     """
-    looked = _sample(mask, SAMPLE)
+    looked = sample(mask, SAMPLE)
     lowest = 0 if looked.dtype == torch.bool else torch.finfo(looked.dtype).min / 2
     return float((looked <= lowest).float().mean()) if looked.numel() else 0.0
 
@@ -83,7 +83,7 @@ def digest(tensor: torch.Tensor) -> int:
     (True, False)
     """
     # A copy, as one element whose stride is 0 counts as contiguous and cannot be read as bytes.
-    looked = _sample(tensor, DIGESTED).cpu().clone(memory_format=torch.contiguous_format)
+    looked = sample(tensor).cpu().clone(memory_format=torch.contiguous_format)
     held = looked.view(torch.uint8).numpy().tobytes()
     return int.from_bytes(hashlib.blake2b(held, digest_size=7).digest())
 
@@ -96,11 +96,11 @@ def subnormal_share(tensor: torch.Tensor) -> Ratio:
     """
     if tensor.dtype not in SLOW_NEXT_TO_ZERO or tensor.device.type != "cpu":
         return 0.0
-    sizes = _sample(tensor, DIGESTED).abs()
+    sizes = sample(tensor).abs()
     return float(((sizes > 0) & (sizes < torch.finfo(sizes.dtype).tiny)).float().mean())
 
 
-def _sample(tensor: torch.Tensor, most: int) -> torch.Tensor:
+def sample(tensor: torch.Tensor, most: int = DIGESTED) -> torch.Tensor:
     """All elements, or some at places that depend on the shape alone."""
     tensor = tensor.detach()
     if tensor.numel() <= most:

@@ -68,7 +68,7 @@ def _add_makers(graph: FlowGraph, number: int, counted: set[int], products: set[
         if value.base is not None and value.base not in seen:
             seen.add(value.base)
             asked.append(value.base)
-        if value.maker is None or value.maker in counted | products:
+        if value.maker is None or value.maker in counted or value.maker in products:
             continue
         readers = {reader for made in graph.calls[value.maker].writes for reader in graph.readers[made]}
         if readers <= counted:

@@ -93,7 +93,7 @@ def _nothing(answer: ShortAnswer, width: int) -> list[Text]:
     remarks = f"{answer.remarks}: {answer.more}" if answer.remarks else ""
     said = " · ".join(filter(None, [answer.nothing, remarks]))
     whole = " · ".join(filter(None, [said, answer.tries]))
-    first, *below = [whole] if indent + cell_len(whole) <= width else [said, answer.tries]
+    first, *below = [whole] if indent + cell_len(whole) <= width or not answer.tries else [said, answer.tries]
     title = Text.assemble((answer.fixes_title, "bold"), "   ", flowing(first, width - indent))
     return [Text(), title, *(Text(f"{'':{indent}}{clipped(line, width - indent)}") for line in below)]
 

@@ -51,10 +51,10 @@ from itertools import takewhile
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
 from pyrometer.rules.data.patterns.loaders import is_epoch_loop
-from pyrometer.rules.host.patterns.spending import is_certain, spread
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.host.patterns.spending import costly_lines, spread
 from pyrometer.rules.places import place_of
 from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
+from pyrometer.source.index import last_name
 
 RULE = declare(
     code="PYR318",
@@ -67,7 +67,7 @@ LEFT_AT_WORST = 0.5
 """Of the calls: all of the first of two epochs."""
 
 MOVES = frozenset({"to", "cuda", "float", "half", "bfloat16", "contiguous"})
-FOLLOWS = re.compile(r"ema|momentum|target|moving|slow", re.IGNORECASE)
+FOLLOWS = re.compile(r"(?:^|[._])(?:ema|momentum|target|moving|slow)", re.IGNORECASE)
 """Names of networks that are made of the trained one again and again."""
 
 BY_CHANCE = re.compile(r"\b(rand\w*|bernoulli|choice|shuffle|normal|augment\w*|noise\w*)\b", re.IGNORECASE)
@@ -77,23 +77,18 @@ TRANSFORMS = re.compile(r"\b(Random[A-Z]\w+|AutoAugment|ColorJitter|\w*augment\w
 @RULE.in_evidence("host", "source")
 def explain(case: Case) -> Findings:
     """The lines of such calls, by their share of the sampled steps."""
-    profile = case.host
-    assert profile is not None
-    for number, line in enumerate(profile.lines):
-        share = profile.share(line.total_s)
-        module = module_of(line.where.file, case.modules)
-        if module is None or share < case.limit(RULE, "min_share") or not is_certain(profile, share):
-            continue
+    assert case.host is not None
+    for module, line, link, share in costly_lines(case, case.limit(RULE, "min_share")):
         calls = [call for call in module.nodes(ast.Call) if call.lineno == line.where.line]
         name = next((ast.unparse(call.func) for call in calls if _comes_back(module, call)), None)
         if name is None:
             continue
-        certain = spread(profile, share)
+        certain = spread(case.host, share)
         yield RULE.finding(
             message=f"`{name}` is not trained, and answers the same samples again in each epoch: {format_percent(share)} of the step",
             where=place_of(case, line.where),
             evidence={"share": share},
-            links=[f"/host/lines/{number}"],
+            links=[link],
             cost=case.cost_of(share, "samples of the host's time in these calls"),
             gain=Gain(
                 ratio_low=1 - certain.most,
@@ -132,9 +127,7 @@ def _comes_back(module: Module, call: ast.Call) -> bool:
 def _is_in_epochs(module: Module, loop: ast.For) -> bool:
     """Whether a loop over epochs holds it, or calls its function."""
     function = module.function_of(loop)
-    calls = (
-        call for call in module.nodes(ast.Call) if function and ast.unparse(call.func).endswith(function.name)
-    )
+    calls = (call for call in module.nodes(ast.Call) if function and last_name(call.func) == function.name)
     loops = [*module.loops_around(loop), *(outer for call in calls for outer in module.loops_around(call))]
     return any(is_epoch_loop(outer) for outer in loops)
 

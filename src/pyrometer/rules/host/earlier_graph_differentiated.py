@@ -41,8 +41,7 @@ from __future__ import annotations
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
 from pyrometer.rules.host.patterns.carried_graphs import carried_graphs
-from pyrometer.rules.host.patterns.spending import is_certain, spread
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.host.patterns.spending import costly_lines, spread
 from pyrometer.rules.places import place_of
 from pyrometer.rules.rule import Case, Findings, Limit, declare
 
@@ -63,27 +62,18 @@ LEFT_AT_WORST = 0.75
 @RULE.in_evidence("host", "source")
 def explain(case: Case) -> Findings:
     """Lines with such a pass, by their share of the sampled steps."""
-    profile = case.host
-    assert profile is not None
-    for number, line in enumerate(profile.lines):
-        share = profile.share(sum(leaf.seconds_per_step for leaf in line.leaves if leaf.kind == "backward"))
-        if share < case.limit(RULE, "min_share") or not is_certain(profile, share):
-            continue
-        module = module_of(line.where.file, case.modules)
-        graph = (
-            next((graph for graph in carried_graphs(module) if graph.holds(line.where.line)), None)
-            if module
-            else None
-        )
+    assert case.host is not None
+    for module, line, link, share in costly_lines(case, case.limit(RULE, "min_share"), "backward"):
+        graph = next((graph for graph in carried_graphs(module) if graph.holds(line.where.line)), None)
         if graph is None:
             continue
-        certain = spread(profile, share)
+        certain = spread(case.host, share)
         yield RULE.finding(
             message=f"each backward pass walks the graphs of earlier rounds again, since `{graph.names[0]}` (line {graph.carried_at}) carries them from one round to the next; it takes "
             f"{format_percent(share)} of the step",
             where=place_of(case, line.where),
             evidence={"share": share, "carried": list(graph.names)},
-            links=[f"/host/lines/{number}"],
+            links=[link],
             cost=case.cost_of(share, "samples of the host's time in the backward pass"),
             gain=Gain(
                 ratio_low=1 - (1 - LEFT_AT_BEST) * certain.most,

@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.host.patterns.loop_runs import Walked, carries_over, element_of
-from pyrometer.rules.host.patterns.spending import is_certain, spread
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.host.patterns.spending import costly_lines, spread
 from pyrometer.rules.places import place_of
 from pyrometer.rules.rule import Case, Findings, Limit, Module, declare
 from pyrometer.source.index import last_name
@@ -78,12 +77,8 @@ def explain(case: Case) -> Findings:
     """The line that takes the most of them."""
     profile = case.host
     assert profile is not None
-    for number, line in enumerate(profile.lines):
-        share = profile.share(line.total_s)
-        if share < case.limit(RULE, "min_share") or not is_certain(profile, share):
-            continue
-        module = module_of(line.where.file, case.modules)
-        loop = _loop_of(module, line) if module is not None else None
+    for module, line, link, share in costly_lines(case, case.limit(RULE, "min_share")):
+        loop = _loop_of(module, line)
         call_s = line.total_s / _calls(profile, line)
         if loop is None or call_s > case.limit(RULE, "max_call_s"):
             continue
@@ -94,7 +89,7 @@ def explain(case: Case) -> Findings:
             f"the loop over `{over}` (line {loop.lineno}) do not need each other's answers",
             where=place,
             evidence={"share": share, "call_s": call_s},
-            links=[f"/host/lines/{number}"],
+            links=[link],
             cost=case.cost_of(share, "samples of the host's time in these calls"),
             gain=Gain(
                 ratio_low=1 - (1 - LEFT_AT_BEST) * certain.most,

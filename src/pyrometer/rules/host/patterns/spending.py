@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of, spoken
-from pyrometer.rules.rule import Case, Rule
+from pyrometer.rules.rule import Case, Module, Rule
 from pyrometer.rules.untraced import Share
 
 if TYPE_CHECKING:
@@ -72,6 +73,26 @@ def spending(case: Case, kinds: Collection[str], min_share: Ratio) -> Spending |
         lines=tuple(profile.lines[number].where.text for _, number in dearest[:MOST_LINES]),
         loop=loop_around(profile, line),
     )
+
+
+class CostlyLine(NamedTuple):
+    """A line of a known file that takes a good part of a step."""
+
+    module: Module
+    line: HostLine
+    link: str
+    share: Ratio
+
+
+def costly_lines(case: Case, min_share: Ratio, kind: LeafKind | None = None) -> Iterator[CostlyLine]:
+    """Lines that take this share of a step for certain, with what they call; or by what is of one kind in the line itself."""
+    profile = case.host
+    for number, line in enumerate(profile.lines if profile is not None else ()):
+        of_kind = sum(leaf.seconds_per_step for leaf in line.leaves if leaf.kind == kind)
+        share = profile.share(line.total_s if kind is None else of_kind) if profile is not None else 0.0
+        module = module_of(line.where.file, case.modules)
+        if module is not None and profile is not None and share >= min_share and is_certain(profile, share):
+            yield CostlyLine(module, line, f"/host/lines/{number}", share)
 
 
 def names_of(leaves: Collection[HostLeaf]) -> tuple[tuple[str, Seconds], ...]:
