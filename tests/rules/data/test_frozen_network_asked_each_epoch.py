@@ -34,7 +34,7 @@ def distil(teacher, student, loader, optimizer, epochs):
 
 
 def case_of(source: str, share: float = 0.7) -> Case:
-    line = next(number for number, text in enumerate(source.splitlines(), 1) if "teacher(x" in text)
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "wanted = " in text)
     leaf = HostLeaf(kind="operator", name="teacher", seconds_per_step=share)
     place = Place(file="train.py", line=line, function="distil")
     profile = HostProfile(
@@ -70,6 +70,13 @@ def test_new_samples_and_networks_that_change_are_left_alone(
     findings: Callable[..., list[Finding]], old: str, new: str
 ) -> None:
     assert findings(CODE, case_of(SOURCE.replace(old, new))) == []
+
+
+def test_a_loop_over_epochs_is_known_whatever_its_variable_is_called(only: Callable[..., Finding]) -> None:
+    source = SOURCE.replace("for epoch in range(epochs)", "for _ in range(30)").replace(
+        "teacher", "semantics"
+    )
+    assert "`semantics`" in only(CODE, case_of(source)).message
 
 
 def test_a_small_share_is_left_alone(findings: Callable[..., list[Finding]]) -> None:

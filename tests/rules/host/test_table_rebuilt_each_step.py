@@ -257,3 +257,24 @@ def test_the_buffer_gives_the_same(run: Callable[..., dict[str, Any]], ops_of: A
     result, fast = ops_of(lambda: after(x))
     torch.testing.assert_close(result, expected)
     assert fast.total() * 5 < slow.total()
+
+
+STATE = """
+import torch
+
+
+def work():
+    lines = torch.zeros(64, 4096)
+
+    def block():
+        lines.mul_(0.7).add_(lines.roll(1, 1), alpha=0.1)
+        return lines.sum()
+
+    return block
+"""
+
+
+def test_a_state_that_each_step_changes_is_no_table(
+    sampled: Sampled, findings: Callable[..., list[Finding]]
+) -> None:
+    assert findings(CODE, sampled(STATE, {9: {"operator Tensor.add_": 0.9}})) == []

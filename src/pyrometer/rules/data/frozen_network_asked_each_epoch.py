@@ -129,7 +129,14 @@ def _is_in_epochs(module: Module, loop: ast.For) -> bool:
     function = module.function_of(loop)
     calls = (call for call in module.nodes(ast.Call) if function and last_name(call.func) == function.name)
     loops = [*module.loops_around(loop), *(outer for call in calls for outer in module.loops_around(call))]
-    return any(is_epoch_loop(outer) for outer in loops)
+    return any(is_epoch_loop(outer) or _counts(outer) for outer in loops)
+
+
+def _counts(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether it goes over `range(…)`: around a loop over batches that is one over epochs, whatever its variable is called."""
+    return (
+        isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) == "range"
+    )
 
 
 def _changed(loop: ast.For, call: ast.Call) -> set[str]:

@@ -81,6 +81,6 @@ def explain(case: Case) -> Findings:
                 method="removal: all but the last graph of each pass; at worst one of two",
             ),
             confidence="high",
-            advice=f"Let the graph go after the pass: `{graph.names[0]} = {graph.names[0]}.detach()`, and leave out `retain_graph=True`. Where "
+            advice=f"Let the graph go after the pass: `{graph.names[0]} = {graph.names[0]}.detach()`, each of a tuple, and leave out `retain_graph=True`. Where "
             "gradients shall reach back several rounds, add up their losses and go backward once.",
         )

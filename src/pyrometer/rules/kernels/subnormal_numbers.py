@@ -33,8 +33,10 @@ No fix is applied: what is below 1.2e-38 becomes zero.
 
 from __future__ import annotations
 
-from pyrometer.quantity import format_percent
-from pyrometer.rules.flowing import METHOD, as_traced, of_step, removed
+from pyrometer.advice import Gain
+from pyrometer.quantity import Ratio, format_percent
+from pyrometer.rules.flowing import METHOD, as_traced, left_at_best, of_step
+from pyrometer.rules.joining import is_same_file
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.rule import Case, Findings, Limit, declare
 
@@ -67,14 +69,29 @@ def explain(case: Case) -> Findings:
         evidence={"share": told, "subnormal_share": first.subnormal_share, "operators": first.operators},
         links=[f"/dataflow/subnormal/{number}" for number in range(len(facts))],
         cost=case.cost_of(told, METHOD),
-        gain=removed(
-            case,
-            min(1.0, sum(fact.share for fact in facts)),
-            "removal: the slow path of these operators",
-            worst=WORST,
+        gain=Gain(
+            ratio_low=left_at_best(max(told, _of_lines(case))),
+            ratio_high=1 - WORST * told,
+            method="removal: the slow path of these operators; at best of all that their lines take, since states decay further",
         ),
         confidence="medium",
         advice="Call `torch.set_flush_denormal(True)` before anything else, which takes them for zero; or set to zero what has decayed.",
         sketch="torch.set_flush_denormal(True)",
         resource="subnormal",
     )
+
+
+def _of_lines(case: Case) -> Ratio:
+    """What the lines of these operators take of a step by samples, which saw later steps than those whose values were followed."""
+    if case.host is None or case.dataflow is None:
+        return 0.0
+    places = [fact.where for fact in case.dataflow.subnormal]
+    spent = (
+        line.own_s
+        for line in case.host.lines
+        if any(
+            line.where.line == place.line and is_same_file(line.where.file or "", place.file or "")
+            for place in places
+        )
+    )
+    return min(1.0, case.host.share(sum(spent)))

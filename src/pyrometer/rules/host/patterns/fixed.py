@@ -217,7 +217,7 @@ class Fixed:
             for target, value in _assigned(node):
                 for name in _bound(target):
                     given.setdefault(name, []).append(value)
-        names = frozenset(given) - (_arguments(function) - arguments) | arguments
+        names = (frozenset(given) & _made_in(function)) - (_arguments(function) - arguments) | arguments
         while True:
             kept = frozenset(
                 name
@@ -328,6 +328,22 @@ def _walked(target: ast.expr, over: ast.expr) -> list[tuple[ast.AST, ast.AST]]:
         if len(parts) == len(target.elts):
             return [*zip(target.elts, parts, strict=True)]
     return [(target, over)]
+
+
+def _made_in(function: FunctionNode) -> frozenset[str]:
+    """The names that a function makes itself: what it only changes in place is a state of something around it."""
+    shared = {
+        name
+        for node in ast.walk(function)
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
+    }
+    made = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return frozenset(made - shared) | _arguments(function)
 
 
 def _arguments(function: FunctionNode) -> frozenset[str]:
