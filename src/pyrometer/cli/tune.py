@@ -13,11 +13,12 @@ from pyrometer.cli.parameters import BYTES, DURATION, SHARE
 from pyrometer.cli.printing import full_option, print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
-from pyrometer.errors import ExitCode, UsageError
+from pyrometer.errors import ExitCode, StoreError, UsageError
 
 if TYPE_CHECKING:
     from pyrometer.report.target_documents import TuneDocument
     from pyrometer.tuning.outcome import Tuning
+    from pyrometer.tuning.predictions import PredictedLever
     from pyrometer.tuning.search.settings import TuneSettings
     from pyrometer.workload.target import Target
 
@@ -101,7 +102,7 @@ def command(
         if flags["apply_recipe"] or flags["verify"]:
             tuning = _verified(parsed, place, flags, progress)
         else:
-            tuning = _searched(parsed, place, flags, progress)
+            tuning = _searched(parsed, place, flags, store_location, progress)
     document = _document(tuning)
     with finishing():
         document = stored(document, store_location, kind="tune")
@@ -133,7 +134,9 @@ def _settings(flags: dict[str, Any]) -> TuneSettings:
     return load_tune_settings(Path.cwd(), given)
 
 
-def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
+def _searched(
+    target: Target, place: Path, flags: dict[str, Any], store_location: str | None, progress: Any
+) -> Tuning:
     from pyrometer.tuning.tune import search_recipe
 
     if flags["cluster"] is not None and flags["nproc"] is not None:
@@ -146,8 +149,24 @@ def _searched(target: Target, place: Path, flags: dict[str, Any], progress: Any)
         cluster=flags["cluster"],
         progress=progress,
         num_ranks=flags["nproc"],
+        earlier=_earlier(store_location),
     )
     return tuning
+
+
+def _earlier(store_location: str | None) -> list[PredictedLever]:
+    """What searches of the store predicted and measured on this machine; where it cannot be read, a search goes on without."""
+    if store_location is None:
+        return []
+    from pyrometer.report.tuned_predictions import stored_predictions
+    from pyrometer.store.store import Store
+
+    try:
+        store = Store.open_if_there(store_location)
+        return [] if store is None else stored_predictions(store).levers
+    except StoreError as error:
+        click.echo(f"note: nothing is learned from earlier searches: {error}", err=True)
+        return []
 
 
 def _verified(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:

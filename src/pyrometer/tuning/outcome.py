@@ -69,6 +69,10 @@ class LeverOutcome(Figures, frozen=True, kw_only=True):
     reason: Annotated[str, doc("why it was not kept, or what limits it")] = ""
     predicted_low: Annotated[Ratio | None, doc("what findings predicted, best case")] = None
     predicted_high: Ratio | None = None
+    learned: Annotated[
+        Ratio,
+        doc("by what the predicted range was moved, from what earlier searches on this machine measured"),
+    ] = 1.0
     rules: Annotated[list[str], doc("codes of the findings that advise it")] = []
     elapsed_s: Seconds = 0.0
     fixed_shapes: bool = False

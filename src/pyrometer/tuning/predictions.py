@@ -28,6 +28,12 @@ class PredictedLever(Record, frozen=True, kw_only=True):
     measured: Ratio
     measured_low: Ratio
     measured_high: Ratio
+    learned: Annotated[Ratio, doc("by what the range was moved, from earlier searches on the machine")] = 1.0
+
+    @property
+    def name(self) -> str:
+        """Of the lever, without its parameters."""
+        return self.lever.partition("(")[0]
 
     @property
     def held(self) -> bool:
@@ -63,6 +69,7 @@ def predicted_levers(run_id: str, target: str, outcomes: Iterable[LeverOutcome])
             measured=each.ratio,
             measured_low=each.ci_low,
             measured_high=each.ci_high,
+            learned=each.learned,
         )
         for each in outcomes
         if each.predicted_low is not None

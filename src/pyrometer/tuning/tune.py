@@ -25,6 +25,7 @@ from pyrometer.tuning.levers.choice import LeverChoice, label_of
 from pyrometer.tuning.levers.lever import LeverOf
 from pyrometer.tuning.levers.registry import find_lever, select
 from pyrometer.tuning.outcome import LeverOutcome, RecipeSummary, Tuning
+from pyrometer.tuning.predictions import PredictedLever
 from pyrometer.tuning.ranks.laboratory import RankLaboratory
 from pyrometer.tuning.recipe.making import dropped_levers, kept_files, proof_of, proved_levers
 from pyrometer.tuning.recipe.recipe import Recipe
@@ -32,6 +33,7 @@ from pyrometer.tuning.search.advised import findings_of
 from pyrometer.tuning.search.baseline import Baseline
 from pyrometer.tuning.search.budget import PAIR_S, Budget
 from pyrometer.tuning.search.confirming import Confirmation, Pairs, confirm
+from pyrometer.tuning.search.earlier import corrected
 from pyrometer.tuning.search.goals import goals_of
 from pyrometer.tuning.search.journal import Journal, identity_of
 from pyrometer.tuning.search.ordering import predictions_of
@@ -104,6 +106,7 @@ def search_recipe(
     cluster: str | None = None,
     progress: Progress | None = None,
     num_ranks: int | None = None,
+    earlier: Sequence[PredictedLever] = (),
 ) -> tuple[Tuning, Recipe]:
     """Search, confirm, and make the recipe; what `tune` and the verb stand on.
 
@@ -116,6 +119,7 @@ def search_recipe(
         cluster: of Ray, on whose machines of this one's kind levers are tried.
         progress: told how far it is.
         num_ranks: of a script that is to be run by torchrun.
+        earlier: what searches on this machine predicted and measured before; they correct what is predicted.
 
     Raises:
         PyrometerError: see `tune`.
@@ -132,7 +136,7 @@ def search_recipe(
         base = Baseline.of(place, baseline, [lever.name for lever in wanted], budget)
         journal = Journal(place.folder / JOURNAL, _identity(place, base, settings), resume=resume)
         surveyed, step_s = base.surveyed, base.measurement.median_s
-        priors = priors_of(surveyed.device, surveyed.made_of)
+        priors = corrected(priors_of(surveyed.device, surveyed.made_of), earlier)
         weighing = Weighing(place.laboratory, settings, budget, step_s)
         search = Search(weighing, journal, with_priors(predictions_of(findings), priors), tell)
         weighing.begin_with(baseline)

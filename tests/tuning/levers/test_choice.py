@@ -22,6 +22,7 @@ SHARED = (
     "loader_settings",
     "held_by_workload",
     "linears",
+    "openvino",
     "ddp_hooks",
     "ddp_settings",
     "fsdp",

@@ -22,6 +22,7 @@ from pyrometer.tuning.levers.families.executor.compile_regional import repeated_
 from pyrometer.tuning.levers.lever import missing_packages
 from pyrometer.tuning.levers.registry import find_lever, levers
 from pyrometer.tuning.trials.gate import Limits, coarsest
+from pyrometer.workload.program.describe import multiplies_bfloat16
 
 
 def convolutions():
@@ -247,6 +248,8 @@ IN_ONE_PROCESS = (pytest.mark.exhaustive,)
 """Runtimes bring threads and allocators of their own, which several in one process do not always survive; as in a search,
 each runs in a process of its own in `tests/tuning/trials/test_worker.py`."""
 
+WITH_BFLOAT16 = pytest.mark.skipif(not multiplies_bfloat16(), reason="the CPU does not multiply bfloat16")
+
 FITS = [
     Applied("drop_dropout", convolutions),
     Applied("fold_batchnorm", convolutions),
@@ -282,6 +285,7 @@ FITS = [
     Applied("onnxruntime", convolutions, {}, IN_ONE_PROCESS),
     Applied("openvino", blocks, {}, IN_ONE_PROCESS),
     Applied("openvino", convolutions, {}, IN_ONE_PROCESS),
+    Applied("openvino_bf16", convolutions, {}, (*IN_ONE_PROCESS, WITH_BFLOAT16)),
     Applied("int8_dynamic", wide, {}, SLOW),
     Applied("int8_weight_only", wide, {}, SLOW),
     Applied("prune_channels", with_spare_neurons, {"share": 0.25}),
@@ -306,6 +310,7 @@ REFUSED = [
     ("onnxruntime", compiled, "comes compiled"),
     ("onnxruntime", half, "computes in torch.bfloat16"),
     ("openvino", half, "computes in torch.bfloat16"),
+    ("openvino_bf16", half, "computes in torch.bfloat16"),
     ("cuda_graphs", mlp, "CUDA graphs need a CUDA device"),
     ("foreach_optimizer", lambda: training(foreach=True), "foreach already"),
     ("compile_optimizer", lambda: training(fused=True), "fused already"),

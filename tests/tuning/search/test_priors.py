@@ -28,11 +28,11 @@ def first_of(device, step_s, *names):
 def test_every_prior_is_a_range_of_a_lever_that_exists():
     text = resources.files("pyrometer.tuning.search").joinpath("priors.json").read_text(encoding="utf-8")
     tables = json.loads(text)
-    shares = [ranges for kinds in tables["shares"].values() for ranges in kinds.values()]
-    for ranges in (*shares, *tables["calls"].values()):
-        assert all(0 <= low <= high for low, high in ranges.values())
-    known = {name for ranges in shares for name in ranges}
-    assert known | tables["calls"].keys() <= levers().keys()
+    kinds = [levers_of for kinds in tables["shares"].values() for levers_of in kinds.values()]
+    for levers_of in (*kinds, tables["calls"]):
+        assert levers_of.keys() <= levers().keys()
+        for ranges in levers_of.values():
+            assert all(0 <= low <= high for low, high in ranges.values())
 
 
 def test_what_loses_on_such_machines_is_tried_last():
@@ -59,22 +59,23 @@ def test_compiling_pays_with_many_small_operators_and_not_with_few():
 def test_what_convolutions_gain_counts_by_their_share_of_the_arithmetic():
     patches = replace(CONVOLVING, convolution_share=0.03)  # a vision transformer's
     assert priors_of("cpu", patches)["channels_last"].low > 0.95
-    assert priors_of("cpu", CONVOLVING)["channels_last"].low < 0.6
+    assert priors_of("cpu", CONVOLVING)["channels_last"].low < 0.7
 
 
-def test_another_precision_promises_little_for_sure_where_products_can_take_little_of_the_step():
+def test_another_precision_promises_much_where_large_products_take_the_step_and_what_fuses_does_elsewhere():
     fast, slow = (
         priors_of("cpu with bfloat16", replace(MULTIPLYING, least_share=share)) for share in (0.9, 0.1)
     )
     assert fast["cast_bf16"].high < 0.75
     assert slow["cast_bf16"].high > 0.95
-    assert fast["cast_bf16"].low == slow["cast_bf16"].low
-    assert fast["compile"] == slow["compile"]  # it fuses what is no product, too
+    for name in ("compile", "openvino", "onnxruntime"):
+        assert fast[name].high > 0.9
+        assert slow[name].low < 0.6
 
 
 def test_autocast_pays_for_weights_that_it_converts_in_each_step():
     few_rows = priors_of("cpu with bfloat16", replace(MULTIPLYING, weights_s=0.08))
-    assert few_rows["autocast_bf16"].low > 1
+    assert few_rows["autocast_bf16"].high > 1.5
     assert few_rows["cast_bf16"].low < few_rows["autocast_bf16"].low
 
 

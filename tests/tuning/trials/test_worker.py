@@ -16,6 +16,7 @@ from pyrometer.tuning.levers.choice import LeverChoice, label_of
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.gate import Limits
 from pyrometer.tuning.trials.laboratory import Laboratory
+from pyrometer.workload.program.describe import multiplies_bfloat16
 from pyrometer.workload.target import parse_target
 
 pytestmark = pytest.mark.slow  # a process that imports torch per test
@@ -207,6 +208,10 @@ def convolutions(programs, tmp_path_factory):
             marks=pytest.mark.exhaustive,
         ),
         [LeverChoice(lever="fold_batchnorm"), LeverChoice(lever="openvino")],
+        pytest.param(
+            [LeverChoice(lever="openvino_bf16")],
+            marks=pytest.mark.skipif(not multiplies_bfloat16(), reason="the CPU does not multiply bfloat16"),
+        ),
     ],
     ids=label_of,
 )

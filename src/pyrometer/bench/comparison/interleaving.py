@@ -283,8 +283,8 @@ class Blocks:
         return float(np.mean([np.log(batch.value(metric)) for batch in own]))
 
     def median_s(self, side: int) -> Seconds:
-        """Median over blocks of a side, in the chosen metric."""
-        return float(np.median([batch.value(self.metric) for row in self.rows for batch in row[side]]))
+        """Median over blocks of what a step of a side takes, by its clock: also where CPU time of all threads is compared."""
+        return float(np.median([min(batch.times_s) for row in self.rows for batch in row[side]]))
 
     def times(self, side: int) -> list[Floats]:
         """Every timed call of a side, block by block."""
@@ -314,7 +314,10 @@ class Blocks:
                     ]
                 )
             )
-        usual = [np.log(self.median_s(side)) for side in range(len(self.sides))]
+        usual = [
+            np.median([self._log(row[side], self.metric) for row in self.rows])
+            for side in range(len(self.sides))
+        ]
         above = [
             [self._log(row[side], self.metric) - usual[side] for side in order]
             for row, order in zip(self.rows, self.orders, strict=True)

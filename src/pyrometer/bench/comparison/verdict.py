@@ -54,7 +54,9 @@ class Verdict(Record, frozen=True, kw_only=True):
     candidate: str = "B"
     metric: Annotated[Metric, doc("what was compared, fixed before looking")] = "wall_min"
     calls_per_batch: int = 1
-    baseline_s: Annotated[Seconds | None, doc("median step of the baseline, in the chosen metric")] = None
+    baseline_s: Annotated[
+        Seconds | None, doc("median step of the baseline, by its clock, whatever the metric")
+    ] = None
     candidate_s: Seconds | None = None
     wall_ratio: Annotated[Ratio | None, doc("ratio of wall time, where another metric decided")] = None
     isolated_ratio: Annotated[Ratio | None, doc("ratio of the sides each run alone; devices only")] = None

@@ -40,6 +40,6 @@ def goals_of(
 def _dtype(configuration: Configuration) -> str:
     """What most of the arithmetic is in."""
     names = {choice.lever for choice in configuration}
-    if names & {"autocast_bf16", "cast_bf16"}:
+    if names & {"autocast_bf16", "cast_bf16", "openvino_bf16"}:
         return "bfloat16"
     return "float16" if "autocast_fp16" in names else "float32"

@@ -28,11 +28,19 @@ LATER_CHOICE = 0.3
 
 
 class Prediction(NamedTuple):
-    """What is expected of a lever: ratios of new over old time, and the codes of the rules whose findings say so."""
+    """What is expected of a lever.
+
+    Attributes:
+        low: the best case, as a ratio of new over old time.
+        high: the worst case.
+        rules: codes of the rules whose findings say so.
+        learned: by what both were moved, from earlier searches on this machine.
+    """
 
     low: float | None = None
     high: float | None = None
     rules: tuple[str, ...] = ()
+    learned: Ratio = 1.0
 
 
 def predictions_of(findings: Iterable[Finding]) -> dict[str, Prediction]:
@@ -57,11 +65,11 @@ def in_order(
 ) -> list[LeverChoice]:
     """All choices, the most promising first.
 
-    What runs the model comes first, since it decides most; then precision and quantisation, most of which pay only under a
-    compiler; then what is rewritten or set, which many executors do by themselves. Among those what a finding advises comes
-    first, then expected gain: the logarithm of the expected ratio, over the time that the lever takes to be tried. What was
-    slower wherever it was measured comes last. Where there is no time for all, what promises little comes last, too, and what is
-    applied within seconds comes first.
+    What promises something and is applied within seconds comes first. Then what runs the model, since it decides most; then
+    precision and quantisation, most of which pay only under a compiler; then what is rewritten or set, which many executors do
+    by themselves. Among those what a finding advises comes first, then expected gain: the logarithm of the expected ratio, over
+    the time that the lever takes to be tried. What was slower wherever it was measured comes last, and where there is no time
+    for all, what promises little as well.
     """
     flat = [
         (name, number, choice) for name, listed in choices.items() for number, choice in enumerate(listed)
@@ -71,7 +79,7 @@ def in_order(
         key=lambda item: (
             not _advised(item[0], predicted)
             and expected_ratio(item[0], predicted) > (PROMISES_LITTLE if hurried else LOSES),
-            -1 if hurried and _is_quick(item[0], predicted) else _phase(find_lever(item[0])),
+            -1 if _is_quick(item[0], predicted) else _phase(find_lever(item[0])),
             *_promise(item[0], item[1], predicted),
         ),
     )
@@ -84,7 +92,7 @@ def _phase(lever: LeverOf[Any]) -> int:
 
 
 def _is_quick(name: str, predicted: Mapping[str, Prediction]) -> bool:
-    """Whether a lever promises something and takes seconds: where time is short, it must not wait for what takes minutes."""
+    """Whether a lever promises something and takes seconds: it must not wait for what takes minutes."""
     lever = find_lever(name)
     by_itself = lever.place in {"structure", "layout"} or name in predicted
     return by_itself and lever.minutes < QUICK_MINUTES and expected_ratio(name, predicted) <= PROMISES_LITTLE

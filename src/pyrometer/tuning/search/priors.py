@@ -1,12 +1,12 @@
 """What a lever is expected to bring, by what a step is made of and what levers brought to other models on such machines.
 
-A step is calls of operators, each of which costs Python and dispatch, and the arithmetic in them. A lever leaves a share of the
-arithmetic, which depends on its kind and on the processor, and replaces the calls: what runs the whole model at once costs so many
-calls in each step, and a change of precision so many in each product. Of what is no call, products take at least what their
-arithmetic takes at the rate of a large one; the rest may be anything that another precision leaves as it is, and where products have
-few rows, converting weights in each step, as autocast does, takes longer than what it saves. All of this are ranges in a file.
-Shares of the arithmetic span what was measured on a convolutional network, an encoder, a decoder and a small policy, on processors
-with and without bfloat16; where bfloat16 was only measured by autocast, the cast has its range.
+A step is calls of operators, each of which costs Python and dispatch; products of matrices and convolutions, as far as they run at the
+rate of a large one; and the rest: what lies between products, and what small ones lose. A lever leaves a share of the products and
+another one of the rest, both by their kind and the processor, and replaces the calls: what runs the whole model at once costs so many
+calls in each step, and a change of precision so many in each product. Where products have few rows, converting weights in each step,
+as autocast does, takes longer than what it saves. All of this are ranges in a file. Shares span what was measured on convolutional
+networks, encoders, decoders, sets of points and small policies, on processors with and without bfloat16; of those without, casts were
+only measured by autocast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TypeAlias
 
 from pyrometer.quantity import Ratio
 from pyrometer.record import Record, from_json
-from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.search.ordering import Prediction
 from pyrometer.tuning.trials.composition import Composition
 
@@ -37,10 +36,17 @@ class _Costs(Record, frozen=True, kw_only=True):
     weights: Range = (0.0, 0.0)
 
 
+class _Shares(Record, frozen=True, kw_only=True):
+    """What a lever leaves of products that run at the rate of a large one, and of the rest of a step."""
+
+    products: Range = (1.0, 1.0)
+    rest: Range = (1.0, 1.0)
+
+
 class _Tables(Record, frozen=True, kw_only=True):
     """What is known, by machine and kind of arithmetic, and by lever."""
 
-    shares: dict[str, dict[str, dict[str, Range]]]
+    shares: dict[str, dict[str, dict[str, _Shares]]]
     calls: dict[str, _Costs]
 
 
@@ -66,18 +72,18 @@ def priors_of(device: str, made_of: Composition) -> dict[str, Prediction]:
     return found
 
 
-def _ratio(name: str, kinds: dict[str, dict[str, Range]], made_of: Composition, end: int) -> Ratio:
+def _ratio(name: str, kinds: dict[str, dict[str, _Shares]], made_of: Composition, end: int) -> Ratio:
     """One end of the range."""
     call = min(made_of.call_s / made_of.step_s, MOST_IN_CALLS / made_of.num_calls)
-    costs, share = _tables().calls.get(name, _Costs()), made_of.convolution_share
-    of_convolutions, of_products = (
-        kinds[kind].get(name, (1.0, 1.0))[end] for kind in ("convolutions", "products")
-    )
-    left = share * of_convolutions + (1 - share) * of_products
-    in_calls = call * made_of.num_calls
-    if end and left < 1 and find_lever(name).place in {"precision", "quantisation"}:
-        # Another precision makes products faster, and at worst nothing else in a step.
-        left = 1 - (1 - left) * min(made_of.least_share / (1 - in_calls), 1.0)
+    costs, in_calls = _tables().calls.get(name, _Costs()), call * made_of.num_calls
+    large = min(made_of.least_share / (1 - in_calls), 1.0)
+
+    def left_of(kind: str) -> Ratio:
+        shares = kinds[kind].get(name, _Shares())
+        return large * shares.products[end] + (1 - large) * shares.rest[end]
+
+    convolved = made_of.convolution_share
+    left = convolved * left_of("convolutions") + (1 - convolved) * left_of("products")
     calls = (
         costs.step[end] + costs.operator[end] * made_of.num_calls + costs.product[end] * made_of.num_products
     )
@@ -98,4 +104,4 @@ def _within(found: Prediction, known: Prediction | None) -> Prediction:
     if found.low is None or found.high is None:
         return known._replace(rules=found.rules)
     low, high = max(found.low, known.low), min(found.high, known.high)
-    return Prediction(low, high, found.rules) if low <= high else found
+    return known._replace(low=low, high=high, rules=found.rules) if low <= high else found

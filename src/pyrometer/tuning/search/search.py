@@ -330,6 +330,7 @@ class Search:
             configuration=list(configuration),
             predicted_low=expected.low,
             predicted_high=expected.high,
+            learned=expected.learned,
             rules=list(expected.rules),
         )
 

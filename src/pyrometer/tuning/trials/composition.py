@@ -20,6 +20,7 @@ CONVOLUTION = "convolution"
 NUM_ROUNDS, NUM_CALLS = 20, 50
 LONGEST_S: Seconds = 1.0
 LARGE = 512
+_TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 
 class Composition(Record, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ class Composition(Record, frozen=True, kw_only=True):
     ] = 0.0
     step_s: Annotated[Seconds, doc("of the shortest of some steps; others may use the machine, too")] = 0.0
     weights_s: Annotated[
-        Seconds, doc("to convert all parameters to bfloat16 once, as autocast does in each step")
+        Seconds, doc("to convert the weights of products to bfloat16 once, as autocast does in each step")
     ] = 0.0
     call_s: Annotated[Seconds, doc("of the shortest call of a module with one operator, on one number")] = 0.0
 
@@ -83,8 +84,11 @@ def composition_of(session: InferenceSession) -> Composition:
 
 
 def _convert_all(model: nn.Module) -> None:
+    """But for tables, of which a step reads a few rows."""
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, _TABLES)}
     for parameter in model.parameters():
-        parameter.detach().to(torch.bfloat16)
+        if id(parameter) not in tables:
+            parameter.detach().to(torch.bfloat16)
 
 
 def _flop_per_s() -> float:
