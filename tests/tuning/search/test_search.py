@@ -368,6 +368,32 @@ def test_an_executor_competes_with_a_precision_that_it_does_not_take(tmp_path):
     assert search.best == (OPENVINO,)
 
 
+def test_what_an_executor_took_the_place_of_is_brought_back_by_one_that_runs_it(tmp_path):
+    times = {
+        ("cast_bf16",): 0.6,
+        ("openvino",): 0.5,
+        ("compile",): 0.7,
+        ("cast_bf16", "compile"): 0.3,
+    }
+
+    def time_of(configuration):
+        return times.get(tuple(sorted(choice.lever for choice in configuration)), 1.0)
+
+    predicted = {"cast_bf16": Prediction(0.5, 0.6), "openvino": Prediction(0.4, 0.6)}
+    search = run(KnownLaboratory(time_of), CAST, OPENVINO, FROZEN, tmp_path=tmp_path, predicted=predicted)
+    assert [each.name for each in search.outcomes][:2] == ["cast_bf16", "openvino"]
+    assert {choice.lever for choice in search.best} == {"cast_bf16", "compile"}
+
+
+def test_what_cannot_win_any_more_is_tried_after_what_may(tmp_path):
+    laboratory = KnownLaboratory(by_factor(openvino=0.3, compile=0.7, threads=0.8))
+    predicted = {"openvino": Prediction(0.25, 0.4), "compile": Prediction(0.5, 0.9)}
+    threads = LeverChoice(lever="threads", parameters={"num": 1})
+    search = run(laboratory, FROZEN, OPENVINO, threads, tmp_path=tmp_path, predicted=predicted)
+    assert laboratory.opened[1:4] == [["openvino"], ["openvino", "threads"], ["compile", "threads"]]
+    assert search.best == (OPENVINO, threads)
+
+
 def test_what_would_be_cut_short_leaves_its_time_to_the_confirmation(tmp_path):
     laboratory = KnownLaboratory(by_factor(channels_last=0.5, aot_inductor=0.4))
     search = run(laboratory, LAYOUT, LeverChoice(lever="aot_inductor"), tmp_path=tmp_path, budget_s=30.0)

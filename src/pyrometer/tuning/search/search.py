@@ -41,6 +41,11 @@ def _stage_of(name: str) -> Stage:
     return max((lever.stage, *(find_lever(needed).stage for needed in lever.needs)), key=STAGES.index)
 
 
+def _runs_under(choice: LeverChoice, executor: str) -> bool:
+    lever = find_lever(choice.lever)
+    return lever.place != "executor" and executor in (lever.executors or {executor})
+
+
 @dataclass
 class Search:
     """The state of a search.
@@ -49,6 +54,7 @@ class Search:
         best: the best configuration so far.
         outcomes: of everything that was tried, in order.
         waiting: what was not tried yet, the most promising first.
+        set_aside: what was faster until an executor that does not run it took its place; others may run it.
         ahead: may try what waits elsewhere, and write the outcomes into the journal.
     """
 
@@ -61,6 +67,7 @@ class Search:
     waiting: list[LeverChoice] = field(default_factory=list)
     stages: list[StageReport] = field(default_factory=list)
     interrupted: bool = False
+    set_aside: Configuration = ()
     ahead: Callable[[Search, Sequence[LeverChoice]], None] | None = None
     _executors: dict[str, LeverOutcome] = field(default_factory=dict)
     _looked_at: set[str] = field(default_factory=set)
@@ -139,7 +146,8 @@ class Search:
     def _try_all(self, enough: float = 1.0) -> None:
         """Try what waits, as long as there is time for it.
 
-        What would be cut short waits for the end: it must not take the time of those that fit.
+        What would be cut short waits for the end: it must not take the time of those that fit. So does what is slower than the
+        best by now even where it brings the most that is expected of it.
 
         Args:
             enough: share of what applying a lever is expected to take, which there has to be time for.
@@ -147,7 +155,8 @@ class Search:
         while self.weighing.has_time:
             if self.ahead is not None:
                 self.ahead(self, self.waiting)
-            choice = next((each for each in self.waiting if self._fits(each, enough)), None)
+            fitting = [each for each in self.waiting if self._fits(each, enough)]
+            choice = next(filter(self._may_win, fitting), next(iter(fitting), None))
             if choice is None and self.waiting and not self.best:
                 choice = self.waiting[0]  # nothing has to be confirmed, which that would take the time of
             if choice is None:
@@ -161,6 +170,11 @@ class Search:
     def _fits(self, choice: LeverChoice, enough: float) -> bool:
         """Whether there is time to apply a lever."""
         return enough * self._applying_s(choice) < self.weighing.open_limit_s(self._open_share)
+
+    def _may_win(self, choice: LeverChoice) -> bool:
+        """Whether a lever may be faster than the best so far, by what is expected of both."""
+        expected = self.expected(choice, self.configuration_of(choice))
+        return expected.low is None or expected.low < 1
 
     def _applying_s(self, choice: LeverChoice) -> Seconds:
         configuration = self.configuration_of(choice)
@@ -237,6 +251,9 @@ class Search:
         if is_executor and (is_kept or outcome.name not in self._executors):
             self._executors[outcome.name] = outcome
         if is_kept:
+            if is_executor:
+                gone = [each for each in self.best if each not in outcome.configuration]
+                self.set_aside += tuple(each for each in gone if each.lever not in self._executors)
             self.hold(tuple(outcome.configuration))
 
     def hold(self, configuration: Configuration) -> None:
@@ -284,13 +301,12 @@ class Search:
         """The best configuration with a lever; under another executor where the lever does not work under the one that is best."""
         lever, running = find_lever(choice.lever), self._running
         if lever.place == "executor":
-            # It competes with what works only under others, such as another precision.
-            fit = [
-                each
-                for each in self.best
-                if choice.lever in (find_lever(each.lever).executors or {choice.lever})
-            ]
-            return with_lever([each for each in self.best if each in fit or each.lever == running], choice)
+            # It competes with what works only under others, such as another precision, and brings back what works under it.
+            kept = [each for each in (*self.set_aside, *self.best) if _runs_under(each, choice.lever)]
+            base: Configuration = ()
+            for each in kept:
+                base = with_lever(base, each)
+            return with_lever(base, choice)
         if lever.executors is None or running in lever.executors:
             return with_lever(self.best, choice)
         other = next((name for name in self._executors if name in lever.executors), None)
@@ -338,6 +354,8 @@ class Search:
         """What is predicted of a lever, over the best so far: some of its gain was brought by others, or goes with what it replaces."""
         predicted = self.predicted.get(choice.lever, Prediction())
         known = {name: each.ratio for name, each in self._executors.items() if each.ratio is not None}
+        aside = {each.lever for each in self.set_aside}
+        known |= {each.name: each.ratio for each in self.outcomes if each.name in aside and each.ratio}
         return expected_over(
             predicted, choice.lever, known | gains_of(self.outcomes), self.best, configuration
         )
