@@ -6,6 +6,7 @@
     python benchmarks/tuning.py search cnn decode --budget 300    # search, confirm, compare with torch.compile alone
     python benchmarks/tuning.py search cnn --exhaustive        # and with the best of all configurations
     python benchmarks/tuning.py search --variants 4 --budget 90   # six models in four sizes, for 24 recipes
+    python benchmarks/tuning.py search other.py:model    # a model that nobody had in mind
     python benchmarks/tuning.py reproduce                      # each recipe of the folder again, in fresh processes
 
 What was found lies in a folder (`--folder`), and a command that was cut off goes on from there. Figures are ratios within one
@@ -330,7 +331,7 @@ def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive
     folder.mkdir(parents=True, exist_ok=True)
     every: dict[str, Found] = {}
     for name in names:
-        place = folder / f"{name}.json"
+        place = folder / f"{_stem(name)}.json"
         if not place.exists():
             place.write_bytes(to_json(_searched(name, folder, settings)))
         found = from_json(Found, place.read_bytes())
@@ -345,7 +346,7 @@ def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive
             ratio, low, high = found.claimed
             faster = f"{1 / ratio:.2f}× ({1 / high:.2f}–{1 / low:.2f})"
         took = format_seconds(found.took_s)
-        print(f"{name:<14}{faster:<24}{found.compiled / found.ratio:<14.2f}{took:<14}{found.recipe}")
+        print(f"{_stem(name):<14}{faster:<24}{found.compiled / found.ratio:<14.2f}{took:<14}{found.recipe}")
         if found.exhausted is not None:
             best, reached, cost = found.exhausted
             print(f"{'':<14}{reached:.1%} of the best of all ({best}) at {cost:.0%} of its cost")
@@ -363,11 +364,15 @@ def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive
 
 
 def _target(name: str) -> Target:
-    return parse_target(f"{Path(__file__).resolve()}:{name}")
+    return parse_target(name if ":" in name else f"{Path(__file__).resolve()}:{name}")
+
+
+def _stem(name: str) -> str:
+    return name.rpartition(":")[2]
 
 
 def _searched(name: str, folder: Path, settings: TuneSettings) -> Found:
-    path, target = folder / f"{name}.recipe.toml", _target(name)
+    path, target = folder / f"{_stem(name)}.recipe.toml", _target(name)
     tuning, recipe = search_recipe(target, settings, path=path, resume=True, progress=_told)
     for each in tuning.levers:
         if each.outcome != "not applicable":

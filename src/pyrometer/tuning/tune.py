@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.settings import parse_bytes, parse_duration
 from pyrometer.store.commit import read_commit
 from pyrometer.tuning.levers.choice import LeverChoice, label_of
-from pyrometer.tuning.levers.lever import LeverOf
+from pyrometer.tuning.levers.lever import LeverOf, missing_packages, uninstalled
 from pyrometer.tuning.levers.registry import find_lever, select
 from pyrometer.tuning.outcome import LeverOutcome, RecipeSummary, Tuning
 from pyrometer.tuning.predictions import PredictedLever
@@ -150,7 +150,8 @@ def search_recipe(
         finally:
             weighing.close()
         search.tell_untried()
-        noted = (*base.surveyed.notes, confirmation.note, without, where, journal.note)
+        lacking = uninstalled(_lacking(wanted, base.surveyed, settings))
+        noted = (*base.surveyed.notes, confirmation.note, without, where, journal.note, lacking)
         notes = [note for note in noted if note is not None]
         return _handed_over(place, base, search, confirmation, notes)
 
@@ -225,6 +226,16 @@ def _choices(surveyed: protocol.Surveyed, settings: TuneSettings) -> dict[str, l
         for name, listed in surveyed.choices.items()
         if settings.may_change_meaning or find_lever(name).fix_class != "semantic"
     }
+
+
+def _lacking(
+    wanted: list[LeverOf[Any]], surveyed: protocol.Surveyed, settings: TuneSettings
+) -> Iterator[LeverOf[Any]]:
+    """The levers that nothing but their packages keeps from being tried."""
+    for lever in wanted:
+        is_allowed = settings.may_change_meaning or lever.fix_class != "semantic"
+        if is_allowed and surveyed.refused.get(lever.name) == missing_packages(lever):
+            yield lever
 
 
 def _refused(surveyed: protocol.Surveyed, search: Search, reasons: dict[str, str]) -> list[LeverOutcome]:

@@ -19,7 +19,7 @@ from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_
 from pyrometer.tuning.levers.attention import written_out
 from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.families.executor.compile_regional import repeated_blocks
-from pyrometer.tuning.levers.lever import missing_packages
+from pyrometer.tuning.levers.lever import missing_packages, uninstalled
 from pyrometer.tuning.levers.registry import find_lever, levers
 from pyrometer.tuning.trials.gate import Limits, coarsest
 from pyrometer.workload.program.describe import multiplies_bfloat16
@@ -515,6 +515,15 @@ def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
     lever = find_lever(name)
     monkeypatch.setattr(type(lever), "modules", ("no_such_package",))
     assert missing_packages(lever) == f"needs no_such_package: pip install 'pyrometer[{lever.extra}]'"
+
+
+def test_what_one_command_would_install_is_told_once(monkeypatch):
+    found = [find_lever(name) for name in ("drop_dropout", "onnxruntime", "openvino", "openvino_bf16")]
+    assert uninstalled(found[:1]) is None
+    monkeypatch.setattr(type(found[1]), "modules", ("no_such_package",))
+    monkeypatch.setattr(type(found[2]), "modules", ("no_such_package",))
+    told = "not tried without their packages: onnxruntime, openvino, openvino_bf16; pip install 'pyrometer[onnx,openvino]'"
+    assert uninstalled(found) == told
 
 
 def test_every_lever_is_tested():

@@ -6,7 +6,7 @@ import abc
 import contextlib
 import importlib.util
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -166,3 +166,15 @@ def missing_packages(lever: LeverOf[Any]) -> str | None:
         return None
     how = f"pip install 'pyrometer[{lever.extra}]'" if lever.extra else f"pip install {' '.join(missing)}"
     return f"needs {', '.join(missing)}: {how}"
+
+
+def uninstalled(levers: Iterable[LeverOf[Any]]) -> str | None:
+    """Levers whose packages an extra would bring, and the one command that installs all of these; `None` where there are none."""
+    missing = [lever for lever in levers if lever.extra is not None and missing_packages(lever)]
+    if not missing:
+        return None
+    names, extras = (
+        ", ".join(lever.name for lever in missing),
+        sorted({str(lever.extra) for lever in missing}),
+    )
+    return f"not tried without their packages: {names}; pip install 'pyrometer[{','.join(extras)}]'"
