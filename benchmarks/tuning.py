@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from torch import nn
 
 import pyrometer as pm
-from pyrometer.errors import PyrometerError
+from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import format_seconds
 from pyrometer.record import Record, from_json, to_json
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of
@@ -392,7 +392,10 @@ def _ratio(target: Target, configuration: Configuration) -> float:
         laboratory = Laboratory(protocol.Source(spec=target.spec), Path(folder), Limits())
         with laboratory.open(()) as baseline:
             laboratory.keep_reference(baseline)
-        verdict, _, _ = confirm(laboratory, configuration, Pairs(2, 20.0), _told)
+        try:
+            verdict, _, _ = confirm(laboratory, configuration, Pairs(2, 20.0), _told)
+        except NotApplicableError:  # nothing of it can be compiled, so that it runs as it did
+            return 1.0
     return verdict.ratio
 
 

@@ -43,6 +43,9 @@ class OutputError(Record, frozen=True, kw_only=True):
     tolerance: Annotated[float, doc("largest max_rel that is legal for this dtype")]
     within_tolerance: bool
     mismatch: Annotated[str | None, doc("what cannot be compared by numbers: structure, shape, NaN")] = None
+    different: Annotated[
+        str | None, doc("how many whole numbers differ, such as chosen classes; null where all are the same")
+    ] = None
 
 
 class Cell(Record, frozen=True, kw_only=True):

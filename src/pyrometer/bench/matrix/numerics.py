@@ -1,7 +1,8 @@
 """Does a faster variant still compute the same? The error of an output against that of a reference.
 
 Outputs may be any nesting of tensors. Errors are relative to the largest magnitude of the tensor that they are in, not to
-each value: next to a zero every value is infinitely wrong.
+each value: next to a zero every value is infinitely wrong. Whole numbers, such as a class that was chosen, have to be the same: the
+one beside the right one is as wrong as any.
 
 How much error is legal depends on the dtype that is computed in. Each tolerance is some tens of times the unit round-off,
 which is what summing in another order costs in networks of ordinary depth:
@@ -30,6 +31,7 @@ from pyrometer.bench.comparison.interleaving import seed_all
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.sampling import step_failure
 from pyrometer.errors import PyrometerError
+from pyrometer.quantity import counted
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference
@@ -40,6 +42,7 @@ W = TypeVar("W", bound=Workload)
 
 TOLERANCES = {"float64": 1e-4, "float32": 1e-4, "tf32": 5e-3, "float16": 5e-3, "bfloat16": 3e-2}
 TRAINING_STEPS = 3
+_DISCRETE = (torch.int64, torch.int32, torch.int16, torch.bool, int, bool)
 
 
 def tolerance_for(dtype: str, device: torch.device) -> float:
@@ -64,6 +67,7 @@ def numeric_error(output: Any, reference: Any, tolerance: float) -> OutputError:
     """
     mismatch, pairs = paired(output, reference)
     largest = max((_largest(expected) for _, expected in pairs), default=0.0)
+    different = None if mismatch is not None else _different(output, reference)
     max_abs, max_rel, cosine = 0.0, 0.0, 1.0
     for actual, expected in pairs:
         off = _largest(actual - expected)
@@ -76,8 +80,9 @@ def numeric_error(output: Any, reference: Any, tolerance: float) -> OutputError:
         cosine=cosine,
         num_values=sum(expected.numel() for _, expected in pairs),
         tolerance=tolerance,
-        within_tolerance=mismatch is None and max_rel <= tolerance,
+        within_tolerance=mismatch is None and different is None and max_rel <= tolerance,
         mismatch=mismatch,
+        different=different,
     )
 
 
@@ -166,6 +171,17 @@ def paired(output: Any, reference: Any) -> tuple[str | None, list[tuple[torch.Te
             mismatch = "NaN or infinity where the reference has another value"
         pairs.append((actual[finite], expected[finite]))
     return mismatch, pairs
+
+
+def _different(output: Any, reference: Any) -> str | None:
+    """How many of the whole numbers of alike nestings differ; pixels are amounts, and left to the tolerance."""
+    differ, total = 0, 0
+    for our, their in zip(pytree.tree_leaves(output), pytree.tree_leaves(reference), strict=True):
+        kind = their.dtype if isinstance(their, torch.Tensor) else type(their)
+        if kind in _DISCRETE:
+            actual, expected = _numbers(our), _numbers(their)
+            differ, total = differ + int((actual != expected).sum()), total + expected.numel()
+    return f"{differ} of {counted(total, 'whole number')} differ" if differ else None
 
 
 def _numbers(leaf: Any) -> torch.Tensor:

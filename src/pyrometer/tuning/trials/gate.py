@@ -43,6 +43,9 @@ class CaseError(Record, frozen=True, kw_only=True):
     mismatch: Annotated[
         str | None, doc("what cannot be compared by numbers: structure, shape, NaN, an exception")
     ] = None
+    different: Annotated[
+        str | None, doc("how many whole numbers differ, such as chosen classes; null where all are the same")
+    ] = None
     skipped: Annotated[str | None, doc("why this case says nothing; null where it counts")] = None
 
 
@@ -156,6 +159,8 @@ def _of_case(case: CaseError, largest: float, fix_class: FixClass) -> str | None
         return None
     if case.mismatch is not None:
         return f"{case.label}: {case.mismatch}"
+    if case.different is not None:
+        return f"{case.label}: {case.different}"
     if case.max_rel is not None and not case.max_rel <= largest:
         return f"{case.label}: off by {case.max_rel:.1e} of the largest value, where {largest:.0e} is legal"
     least = LOWEST_COSINE[fix_class]

@@ -88,6 +88,7 @@ def case_error(label: str, output: Any, reference: Any) -> CaseError:
         max_rel=error.max_rel,
         cosine=error.cosine,
         mismatch=error.mismatch,
+        different=error.different,
     )
 
 

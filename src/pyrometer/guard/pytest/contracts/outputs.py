@@ -58,7 +58,7 @@ def judge_outputs(
         close = all(bool(((one - other).abs() <= a + r * other.abs()).all()) for one, other in pairs)
         within, told = error.mismatch is None and close, f"{a:g} + {r:g} · |expected|"
     outcome: ContractOutcome = "kept" if within else "broken"
-    reason = error.mismatch
+    reason = error.mismatch or error.different
     if not error.num_values and error.mismatch is None:
         outcome, reason = "refused", "the reference holds no finite number, so that nothing can be compared"
     elif is_random:
