@@ -41,10 +41,10 @@ def test_a_nan_in_the_error_itself_is_no_pass():
     ).passes
 
 
-def test_other_classes_are_chosen_by_no_exact_lever_and_judged_by_the_metric_of_a_semantic_one():
+def test_only_a_semantic_lever_may_choose_other_classes():
     other = CaseError(label="as given", max_rel=1e-5, cosine=1.0, different="3 of 8 whole numbers differ")
     assert judge([other], "tolerance", Limits()).refused == "as given: 3 of 8 whole numbers differ"
-    assert judge([other], "semantic", Limits(), metrics=(0.9, 0.9)).passes
+    assert judge([other], "semantic", Limits()).passes
 
 
 def test_what_was_skipped_does_not_count():

@@ -159,7 +159,7 @@ def _of_case(case: CaseError, largest: float, fix_class: FixClass) -> str | None
         return None
     if case.mismatch is not None:
         return f"{case.label}: {case.mismatch}"
-    if case.different is not None:
+    if case.different is not None and fix_class != "semantic":
         return f"{case.label}: {case.different}"
     if case.max_rel is not None and not case.max_rel <= largest:
         return f"{case.label}: off by {case.max_rel:.1e} of the largest value, where {largest:.0e} is legal"
