@@ -37,7 +37,7 @@ class OpenVino(ExportedRuntime):
     modules = ("openvino",)
     prior = 0.65
     minutes = 0.7
-    pasted = (
+    pasted: ClassVar[tuple[str, ...]] = (
         "exported = torch.export.export(model, inputs)",
         'hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}',
         'model = openvino.compile_model(openvino.convert_model(exported), "CPU", hints)',
