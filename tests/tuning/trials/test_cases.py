@@ -47,6 +47,19 @@ def test_fresh_values_have_the_mean_and_the_spread_of_those_given(seed, mean, sp
     assert not torch.equal(fresh, tensor)
 
 
+def test_whole_numbers_stay_in_place_where_the_program_takes_no_other_order():
+    """Of a table with three rows and one with nine thousand, say."""
+    rows, dense = torch.tensor([[2, 8_999], [0, 4_000]]), torch.randn(2, 3)
+
+    def takes(arguments):
+        return bool((arguments.args[0][:, 0] < 3).all())
+
+    for seed in range(8):
+        fresh = refreshed_source(lambda: Arguments((rows, dense), {}), seed, takes)()
+        assert takes(fresh)
+        assert not torch.equal(fresh.args[1], dense)
+
+
 def test_a_source_of_fresh_values_gives_the_same_each_time():
     source = refreshed_source(lambda: Arguments((torch.arange(6.0),), {}), seed=3)
     assert source().args[0] is source().args[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 
@@ -17,6 +17,10 @@ NUM_FRESH = 2
 ODD_BATCH = 3
 
 
+Takes: TypeAlias = Callable[[Arguments], bool]
+"""Whether the program as it is takes inputs."""
+
+
 class Case(NamedTuple):
     """One set of inputs."""
 
@@ -25,17 +29,19 @@ class Case(NamedTuple):
     resized: bool = False
 
 
-def cases_of(source: Callable[[], Arguments], fixed: bool, seed: int) -> Iterator[Case]:
+def cases_of(
+    source: Callable[[], Arguments], fixed: bool, seed: int, takes: Takes = lambda _: True
+) -> Iterator[Case]:
     """The cases of an inference workload: as given, fresh values, zeros, large values, a single sample, an odd number of samples.
 
-    Fresh values keep what makes inputs legal: whole numbers and booleans are those given, in another order; floating-point
-    numbers have the mean and the spread of those given.
+    Fresh values keep what makes inputs legal: whole numbers and booleans are those given, in another order where the program takes
+    that; floating-point numbers have the mean and the spread of those given.
     """
     given = source()
     yield Case("as given", given)
     generator = torch.Generator().manual_seed(seed)
     for number in range(NUM_FRESH):
-        fresh = given.mapped(lambda tensor: refreshed(tensor, generator)) if fixed else source()
+        fresh = _refreshed(given, generator, takes) if fixed else source()
         yield Case(f"fresh values {number + 1}", fresh)
     yield Case("zeros", _floats_mapped(given, torch.zeros_like))
     yield Case("large values", _floats_mapped(given, lambda tensor: tensor * LARGE))
@@ -60,11 +66,18 @@ def refreshed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return (noise * spread + mean).clamp(low, high).to(tensor.dtype)
 
 
-def refreshed_source(source: Callable[[], Arguments], seed: int) -> Callable[[], Arguments]:
-    """Arguments of the same shapes and other values; the same each time."""
-    generator = torch.Generator().manual_seed(seed)
-    fresh = source().mapped(lambda tensor: refreshed(tensor, generator))
+def refreshed_source(
+    source: Callable[[], Arguments], seed: int, takes: Takes = lambda _: True
+) -> Callable[[], Arguments]:
+    """Arguments of the same shapes and other values, which the program takes; the same each time."""
+    fresh = _refreshed(source(), torch.Generator().manual_seed(seed), takes)
     return lambda: fresh
+
+
+def _refreshed(given: Arguments, generator: torch.Generator, takes: Takes) -> Arguments:
+    """Rows of tables of different sizes, say, cannot change places: then only floating-point numbers are drawn anew."""
+    fresh = given.mapped(lambda tensor: refreshed(tensor, generator))
+    return fresh if takes(fresh) else _floats_mapped(given, lambda tensor: refreshed(tensor, generator))
 
 
 def _floats_mapped(arguments: Arguments, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:

@@ -40,7 +40,7 @@ def save_outputs(work: Inference, session: InferenceSession, seed: int, place: P
     """
     source, fixed = argument_source(work.inputs, session.device, work.config)
     seed_all(seed)
-    cases = list(cases_of(source, fixed, seed))
+    cases = list(cases_of(source, fixed, seed, lambda arguments: takes(session, arguments)))
     with user_code("the model, on its inputs as given,"):
         first, again = (_output(session, cases[0].arguments, seed + offset) for offset in (0, 1))
     apart = numeric_error(again, first, 0.0)
@@ -52,6 +52,18 @@ def save_outputs(work: Inference, session: InferenceSession, seed: int, place: P
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model, on inputs that it may refuse
             kept.append(Kept(case, None, f"the model itself raised {described(error)}"))
     torch.save(kept, place)
+
+
+def takes(session: InferenceSession, arguments: Arguments) -> bool:
+    """Whether the program as it is computes anything of some inputs; not asked of a device, which an illegal index would stop for good."""
+    if session.device.type != "cpu":
+        return True
+    try:
+        session.activate()
+        session.step(arguments)
+    except (Exception, SystemExit):  # noqa: BLE001 - the user's model, on inputs that it may refuse
+        return False
+    return True
 
 
 def check_outputs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import math
 import os
@@ -80,7 +81,9 @@ class OpenConfiguration:
         if request.fresh_seed is not None and isinstance(work, Inference):
             source, fixed = argument_source(work.inputs, torch.device("cpu"), work.config)
             if fixed:
-                work.inputs = refreshed_source(source, request.fresh_seed)
+                with work.open() as plain:
+                    takes = functools.partial(results.takes, plain)
+                    work.inputs = refreshed_source(source, request.fresh_seed, takes)
         # The peak counts from here: of loading and of what levers need only once nobody asks in production.
         self._subject = subject_of(work, Path(request.folder))
         self._subject.ready = {
