@@ -33,7 +33,7 @@ from pyrometer.monitor.live.sources import FolderTicks
 from pyrometer.store.store import Store
 
 PERIOD_S = 0.004
-QUIET_S, FAULT_S, REST_S = 14.0, 6.0, 3.0
+QUIET_S, FAULT_S, REST_S = 24.0, 6.0, 3.0
 """A baseline is learned before the first fault; then they follow each other."""
 
 
@@ -58,7 +58,7 @@ def begins_s(fault: Fault) -> float:
     return QUIET_S + FAULTS.index(fault) * (FAULT_S + REST_S)
 
 
-LENGTH_S = begins_s(FAULTS[-1]) + FAULT_S + 8.0
+LENGTH_S = begins_s(FAULTS[-1]) + FAULT_S + 14.0
 
 
 class Robot:

@@ -46,7 +46,7 @@ def without_diagnosis(monkeypatch):
 
 @pytest.mark.slow
 def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(call, folder, monkeypatch):
-    monkeypatch.setattr("pyrometer.tuning.tune.PAIR_S", 3.0)
+    monkeypatch.setattr("pyrometer.tuning.tune.PAIR_S", 8.0)
     search = ("tune", "model.py:deep", "--latency", "1us", "--json", *QUICK[:-1], "120s")
     ended = call(folder, *search)
     document = json.loads(ended.stdout)
@@ -84,7 +84,14 @@ def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(
     assert "for another model" in refused.stderr
 
     timed = call(
-        folder, "bench", "model.py:deep", "--recipe", "model-deep.recipe.toml", "--budget", "200ms", "--no-store"
+        folder,
+        "bench",
+        "model.py:deep",
+        "--recipe",
+        "model-deep.recipe.toml",
+        "--budget",
+        "200ms",
+        "--no-store",
     )
     assert timed.returncode == 0
 
