@@ -199,7 +199,7 @@ def convolutions(programs, tmp_path_factory):
 @pytest.mark.parametrize(
     "choices",
     [
-        [LeverChoice(lever="aot_inductor")],
+        pytest.param([LeverChoice(lever="aot_inductor")], marks=pytest.mark.exhaustive),
         pytest.param(
             [LeverChoice(lever="aot_inductor", parameters={"freezing": True})], marks=pytest.mark.exhaustive
         ),
