@@ -115,7 +115,7 @@ def test_a_long_run_is_beside_the_measurement(bench):
     assert document["soak"]["latency"]["trend"] in {"rising", "falling", "flat", "undecided"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_processes_are_what_is_counted(bench):
     done = bench("--vs", "model.py:work", "--processes", "3", "--json")
     assert done.returncode in {0, 3}, done.stderr

@@ -112,7 +112,7 @@ def test_a_check_of_what_is_not_compiled_imports_neither_compiler_nor_scipy(proj
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_script_is_checked_and_its_stdout_is_its_own(project, call):
     (project / "train.py").write_text(SCRIPT)
     done = call(project, "check", "train.py", "--", "0")

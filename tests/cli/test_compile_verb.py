@@ -188,7 +188,7 @@ def test_recompilations_name_the_input_and_what_changed_since_an_earlier_report_
     assert document["diff"]["breaks_added"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder, call):
     done = call(folder, "compile", "work.py:broken", "--budget", "1s", "--no-store", "--no-source")
     assert done.returncode == 0, done.stderr
@@ -200,7 +200,7 @@ def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder,
 
 
 @pytest.mark.slow
-def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder, call):
+def test_a_script_runs_as_it_is_and_keeps_its_exit_code_beside_one_document(folder, call):
     done = call(folder, "compile", "script.py", "--json", "--no-store", "--", "3")
     assert done.returncode == 3
     document = json.loads(done.stdout)
@@ -209,6 +209,10 @@ def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder, call)
     ]
     assert len(document["evidence"]["compiled"]["recompiles"]) >= 1
     assert "done ['3']" in done.stderr
+
+
+@pytest.mark.exhaustive
+def test_a_script_is_told_beside_its_own_output(folder, call):
     shown = call(folder, "compile", "script.py", "--no-store", "--", "0")
     assert shown.stdout.splitlines()[-1] == "done ['0']"
     assert "4 graphs · 1 break · 2 recompilations" in shown.stderr
@@ -239,7 +243,7 @@ def test_bad_input_is_one_line(folder, arguments, said, capfd, monkeypatch):
     assert re.search(said, lines[0])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_program_that_fails_is_the_users(folder, call):
     done = call(folder, "compile", "work.py:raises", "--no-store")
     assert done.returncode == 4

@@ -75,7 +75,7 @@ def test_what_was_compiled_is_kept(pressing: pytest.MonkeyPatch, capsys) -> None
     assert document["evidence"]["compiled"]["interrupted"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_modes_that_were_done_are_kept(pressing: pytest.MonkeyPatch, capsys) -> None:
     pressing.setattr(
         "pyrometer.cli.progress._announce",

@@ -151,7 +151,7 @@ def test_the_rule_is_explained_where_it_speaks_and_where_it_is_named(edit):
     edit(scene)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_settings_of_the_project_and_flags_hold(edit, tmp_path):
     settings = tmp_path / "pyproject.toml"
     settings.write_text('[tool.pyrometer.rules]\nexclude = ["legacy"]\n')

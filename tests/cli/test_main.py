@@ -92,7 +92,7 @@ def test_debug_shows_the_traceback(arguments, call, tmp_path):
     assert done.stderr.rstrip().splitlines()[-1].startswith("error: ")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_exit_code_is_that_of_the_process(tmp_path):
     code = "from pyrometer.cli.main import run; run()"
     done = subprocess.run(

@@ -154,7 +154,7 @@ def test_a_failure_keeps_what_was_measured_and_exits_with_four(project, call):
     assert measurement["num_samples"] + measurement["warmup_steps"] == 36
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_running_out_of_memory_is_the_users_failure(project):
     done = pyrometer(project, "bench", "model.py:hungry", "--budget", "1s")
     assert done.returncode == 4
@@ -209,7 +209,7 @@ def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
     assert "interrupted" in {caveat["code"] for caveat in measurement["warnings"]}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_keeps_the_blocks_of_a_comparison(project):
     verdict = interrupted(project, "--vs", "model.py:sleepy", "--margin", "0.1%")["verdict"]
     assert verdict["interrupted"]

@@ -147,7 +147,7 @@ def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder, call):
     assert "per step, 0 B are allowed" in document["over_limit"][0]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_growth_that_cannot_be_told_is_no_success(folder, call):
     ended = call(folder, "memory", "work.py:leaking", "--leaks", "0", "--limit", "growth=0", "--no-store")
     assert ended.returncode == 3
@@ -164,7 +164,7 @@ def test_a_page_is_written(folder, call, tmp_path):
     assert "1.00 KiB are allowed" in ended.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_plan_is_made_for_training_only(folder, call):
     ended = call(
         folder,

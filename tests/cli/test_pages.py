@@ -121,7 +121,7 @@ MADE_BY = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("argv", standing_for_all(MADE_BY, "bench --vs", "check", "trace", "compile"))
+@pytest.mark.parametrize("argv", standing_for_all(MADE_BY, "bench --vs", "check"))
 def test_the_page_of_a_verb_and_that_of_its_stored_run_are_the_same_bytes(project, capsys, monkeypatch, argv):
     monkeypatch.setattr(sys, "argv", ["pyrometer", *argv])
     assert main([*argv, "--store", "runs", "-o", "new/folder/now.html"]) in {0, 3}
@@ -133,7 +133,7 @@ def test_the_page_of_a_verb_and_that_of_its_stored_run_are_the_same_bytes(projec
     assert main(["show", "last", "--store", "runs", "-o", "later.html"]) == 0, "a page of ours is replaced"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_page_that_a_check_keeps_in_the_store_is_that_of_show(project, capsys):
     assert main(["check", "model.py:small", "--budget", "300ms", "--json"]) == 0
     kept = Path(json.loads(capsys.readouterr().out)["report_path"])
@@ -141,7 +141,7 @@ def test_the_page_that_a_check_keeps_in_the_store_is_that_of_show(project, capsy
     assert kept.read_bytes() == (project / "later.html").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_page_that_fails_in_the_end_costs_no_result(project, capsys, monkeypatch):
     from pyrometer.errors import InputError
 

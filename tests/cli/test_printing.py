@@ -28,7 +28,7 @@ def test_a_node_of_a_graph_holds_only_what_is_known_of_it():
     assert json.loads(to_json(GraphNode(name="add", op="call"))) == {"name": "add", "op": "call"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_report_of_a_small_model_in_training_is_under_half_a_megabyte():
     layer = nn.TransformerEncoderLayer(32, 2, 64, dropout=0.0, batch_first=True)
     model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)

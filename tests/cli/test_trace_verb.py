@@ -432,7 +432,7 @@ def test_wrong_use_is_one_line(traced: Any, tmp_path: Path, arguments: list[str]
     assert said in done.error
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_files_are_analysed_without_torch(one: Path) -> None:
     code = (
         "import sys; from pyrometer.cli.main import main; "
@@ -482,7 +482,7 @@ def shown(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_capture_that_is_not_to_be_stored_is_not(
     traced: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -502,7 +502,7 @@ def test_a_factory_that_raises_is_the_users_failure(traced: Any, tmp_path: Path)
     assert "RuntimeError: no such split" in done.error
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_script_keeps_its_output_and_its_exit_code(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = traced("train.py", "--steps", "3", "--", "7")
@@ -513,13 +513,13 @@ def test_a_script_keeps_its_output_and_its_exit_code(traced: Any, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_script_with_json_prints_one_document(traced: Any, tmp_path: Path) -> None:
+def test_a_script_with_json_prints_one_document_and_keeps_its_exit_code(traced: Any, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    done = traced("train.py", "--json", "--steps", "2", "--no-store", "--", "0")
-    assert done.code == 0, done.err
+    done = traced("train.py", "--json", "--steps", "2", "--no-store", "--", "7")
+    assert done.code == 7, done.err
     jsonschema.validate(done.document, schema_of("trace"))
     assert len(ranks_of(done.document)[0]["steps"]) == 2
-    assert "done ['0']" in done.err
+    assert "done ['7']" in done.err
 
 
 def test_a_script_without_steps_says_why_there_is_no_trace(tmp_path: Path) -> None:

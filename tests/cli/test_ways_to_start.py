@@ -45,7 +45,7 @@ def command(way: str, folder: Path) -> list[str]:
     return [sys.executable, "-m", "pyrometer"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", standing_for_all(WAYS, "elsewhere"))
 def test_what_started_it_is_no_line_of_the_program(way: str, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)

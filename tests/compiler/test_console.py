@@ -23,7 +23,7 @@ for name in ("torch", "torch._dynamo"):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_breaks_are_kept_from_the_console_and_other_warnings_are_not():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert "Graph break" not in done.stderr

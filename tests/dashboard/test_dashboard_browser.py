@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from representative import every
 
 from pyrometer.histogram import Histogram
 from pyrometer.monitor.tick import Calls, Source, Tick
@@ -70,6 +71,7 @@ def stayed(page) -> bool:
     return page.evaluate("window.marked === true")
 
 
+@pytest.mark.exhaustive
 def test_the_token_leaves_the_address(visit, server):
     page = visit()
     expect(page).to_have_url(server.origin + "/")
@@ -232,8 +234,8 @@ def test_all_of_it_can_be_read_without_script(visit, save):
     expect(page.get_by_text("not yet proven").first).to_be_visible()
 
 
-@pytest.mark.parametrize("address", ["/", "/targets", "/targets?target=model.py:work", "/nowhere"])
-@pytest.mark.parametrize("width", [380, 1600])
+@pytest.mark.parametrize("address", every(2, ["/", "/nowhere", "/targets", "/targets?target=model.py:work"]))
+@pytest.mark.parametrize("width", [380, pytest.param(1600, marks=pytest.mark.exhaustive)])
 def test_nothing_runs_over_the_side(visit, save, console, address, width):
     for number in range(8):
         save(age_s=60 * number)
@@ -259,6 +261,7 @@ def test_the_pages_speak_chinese(visit, save):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_comparison_leads_to_its_runs_and_can_be_turned_round(visit, save):
     a, b = save(0.002, age_s=60).id, save(0.001).id
     page = visit(f"/runs/{b}")
@@ -271,7 +274,7 @@ def test_a_comparison_leads_to_its_runs_and_can_be_turned_round(visit, save):
 
 
 @pytest.mark.parametrize("address", ["/", "/targets", "/targets?target=model.py:work"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
 def test_it_is_accessible(visit, save, folder, address, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     for number in range(3):

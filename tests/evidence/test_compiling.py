@@ -64,7 +64,7 @@ def test_a_program_that_does_not_has_none():
     assert checked(Branching()).compiled is None
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiling_is_tried_when_asked_for():
     found = checked(Branching(), compiling=True).compiled
     assert found.graphs == 2
@@ -72,7 +72,7 @@ def test_compiling_is_tried_when_asked_for():
     assert found.error.within_tolerance
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_script_says_what_it_compiled(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)

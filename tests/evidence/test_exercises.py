@@ -192,7 +192,7 @@ def test_mending_one_fault_takes_its_finding_and_leaves_the_others(
     assert left == {mend.code for mend in MENDS.values()} - {MENDS[which].code}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_mended_perception_model_gives_what_the_broken_one_does_without_its_dropout(
     mended: Callable[..., Path],
 ) -> None:

@@ -168,7 +168,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_verb_prints_and_stores_the_trace(project: Path, call: Callable[..., Ended]) -> None:
     done = call(project, "check", "model.py:small", "--budget", "300ms", "--json")
     assert done.returncode == 0, done.stderr

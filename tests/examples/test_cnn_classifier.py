@@ -6,7 +6,7 @@ import pytest
 import torch
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_learns_and_saves_the_best_only_when_asked(run_example, tmp_path):
     sizes = ("--epochs", "4", "--train-size", "240", "--val-size", "60", "--batch-size", "16")
     output = run_example("cnn_classifier.py", *sizes, "--save", "best.pt")

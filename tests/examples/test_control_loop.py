@@ -16,7 +16,7 @@ def policy(control):
     return control.trained_policy()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_commands_that_are_all_late_are_counted_and_let_the_pole_fall(run_example):
     output = run_example("control_loop.py", "--ticks", "1000", "--deadline-ms", "0")
     fell, _, _, late = output.splitlines()

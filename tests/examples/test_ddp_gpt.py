@@ -14,7 +14,7 @@ from pyrometer.trace.jobs.merge import read_job
 SCRIPT = Path(__file__).parents[2] / "examples" / "ddp_gpt.py"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_ranks_learn_and_record_the_same_steps(tmp_path):
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     options = ["--steps", "9", "--batch-size", "2", "--accumulate", "2", "--trace", str(tmp_path / "ranks")]

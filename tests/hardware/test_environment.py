@@ -57,7 +57,7 @@ def test_without_a_gpu_cuda_is_left_alone():
     assert not torch.cuda.is_initialized()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_number_of_interop_threads_can_still_be_set_afterwards():
     python(
         "import torch; from pyrometer.hardware.environment import read_environment; read_environment();"

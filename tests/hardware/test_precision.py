@@ -33,7 +33,7 @@ def test_they_are_put_back_after_a_failure():
     "users",
     [
         "torch.set_float32_matmul_precision('high')",
-        "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+        pytest.param("torch.backends.cuda.matmul.fp32_precision = 'tf32'", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_users_own_switch_stays_readable_and_in_force(users):

@@ -94,6 +94,7 @@ def test_a_training_is_told_and_not_changed(module_of, fit, callback_class, tmp_
     assert page.read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.exhaustive
 def test_a_training_that_raises_leaves_torch_as_it_was(module_of, fit, callback_class):
     module, before, callback = module_of(), points(), callback_class(store=False)
     module.breaks_at = 3
@@ -103,6 +104,7 @@ def test_a_training_that_raises_leaves_torch_as_it_was(module_of, fit, callback_
     assert callback.document is None
 
 
+@pytest.mark.exhaustive
 def test_a_place_that_cannot_be_written_does_not_end_the_training(
     module_of, fit, callback_class, tmp_path, caplog
 ):

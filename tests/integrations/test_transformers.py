@@ -84,6 +84,7 @@ def test_other_processes_of_a_job_are_left_alone(classifier, callback_class, tra
     assert callback.document is None
 
 
+@pytest.mark.exhaustive
 def test_a_training_goes_on_where_it_cannot_be_observed(classifier, trainer_of, callback_class, caplog):
     with pm.observe_steps(store=False, sources=[]), caplog.at_level(logging.WARNING, "pyrometer"):
         callback = callback_class(store=False)
@@ -92,6 +93,7 @@ def test_a_training_goes_on_where_it_cannot_be_observed(classifier, trainer_of, 
     assert callback.document is None
 
 
+@pytest.mark.exhaustive
 def test_after_an_exception_torch_can_be_left_as_it_was(classifier, trainer_of, callback_class, transformers):
     class Breaks(transformers.TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
@@ -104,6 +106,7 @@ def test_after_an_exception_torch_can_be_left_as_it_was(classifier, trainer_of, 
     assert points() == before
 
 
+@pytest.mark.exhaustive
 def test_a_block_around_the_trainer_does_as_well(classifier, trainer_of):
     with pm.observe_steps("classifier", store=False, sources=[]) as seen:
         losses(trainer_of(classifier))

@@ -27,7 +27,10 @@ def run(*argv, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objectives", BOTH, ids=["default", "latency"])
+@pytest.mark.parametrize(
+    "objectives",
+    [pytest.param(BOTH[0], id="default", marks=pytest.mark.exhaustive), pytest.param(BOTH[1], id="latency")],
+)
 def test_promtool_takes_the_rules_and_their_tests(tmp_path, objectives):
     promtool = needs("promtool", "prometheus")
     write_dashboards(tmp_path, objectives)

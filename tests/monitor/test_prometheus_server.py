@@ -124,6 +124,7 @@ def test_an_alarm_fires_and_resolves(prometheus, hook):
     until(lambda: ("PyrometerAlarm", "resolved") in hook.seen, "the end of the alert")
 
 
+@pytest.mark.exhaustive
 def test_prometheus_that_ends_and_begins_is_no_matter(prometheus):
     monitor, api, end, begin = prometheus
     watched = monitor.watch(name="infer")(lambda: 7)

@@ -84,7 +84,7 @@ def test_fsdp_gathers_each_layer_and_scatters_its_gradients():
     assert many.state_bytes == pytest.approx(4 * PARAMETERS, rel=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_program_that_fails_is_told_by_its_own_line():
     with pytest.raises(UserProgramError, match="ValueError: planted"):
         schedules_of(target("unlucky"), [2], "ddp", budget_s=0.2)
@@ -97,7 +97,7 @@ def test_the_verb_prints_its_contract(tmp_path):
         "--ranks",
         "2,16",
         "--budget",
-        "5s",
+        "3s",
         "--json",
         "--no-store",
         "--price",

@@ -76,6 +76,7 @@ def rollout(folder, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.exhaustive
 def test_a_shadow_that_says_something_else_is_taken_back_before_it_ever_answers(tmp_path):
     (tmp_path / "next.py").write_text(MODEL.format(factor=3.0))
     (tmp_path / "plan.toml").write_text("agreement = 0.01\n")

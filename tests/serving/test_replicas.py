@@ -126,6 +126,7 @@ def test_the_metrics_are_those_of_all_replicas(served):
         until(lambda: len(told()) == 2, "one replica tells nothing")
 
 
+@pytest.mark.exhaustive
 def test_a_model_that_raises_in_a_replica_ends_the_command_with_what_it_raised(tmp_path):
     (tmp_path / "model.py").write_text("raise ValueError('no weights')\n")
     command = [sys.executable, "-m", "pyrometer", "serve", "model.py:workload", "--cluster", "local"]

@@ -75,7 +75,7 @@ def test_two_processes_write_fifty_runs_each_and_none_fails(tmp_path: Path):
     _check(store, reported)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_processes_that_make_the_same_store_at_the_same_time_all_succeed(tmp_path: Path):
     assert len(_finish([_start(tmp_path / "store", 1) for _ in range(4)])) == 4
     assert len(Store.open(tmp_path / "store").runs()) == 4

@@ -19,7 +19,6 @@ DEAREST = [
     "tests/docs/test_task_pages.py",
     "tests/tuning/trials/test_worker.py",
     "tests/serving/test_replicas.py",
-    "tests/workload/script/test_unchanged.py",
     "tests/evidence/test_ranks.py",
     "tests/examples/test_robot_fleet.py",
     "tests/cli/test_bench_modes.py",
@@ -27,7 +26,6 @@ DEAREST = [
     "tests/guard/test_jobs.py",
     "tests/memory/scripts/test_profile_script.py",
     "tests/scaling/test_scale.py",
-    "tests/report/browser/test_accessibility.py",
     "tests/guard/test_environments.py",
     "tests/guard/test_blaming.py",
 ]

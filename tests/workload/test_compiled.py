@@ -50,7 +50,7 @@ def test_a_compiled_model_is_trained_in_place_and_as_a_copy(net):
     assert all(torch.equal(a, b) for a, b in zip(net.parameters(), before, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiled_variants_give_the_same_and_leave_the_model_alone(net):
     x = torch.randn(3, 4)
     before = {name: value.clone() for name, value in net.state_dict().items()}

@@ -334,7 +334,7 @@ def test_a_state_dict_is_no_exported_program(tmp_path):
         load_workload(parse_target("net.pt2", cwd=tmp_path))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_target_again_in_a_fresh_process(load, tmp_path):
     load("def work(): return pm.Inference(nn.Linear(4, 3), X, unit='frames')")
     spec = to_json(parse_target("bench.py:work", cwd=tmp_path).spec).decode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import msgspec
 import pytest
 import torch
@@ -24,6 +26,7 @@ class Deep(nn.Module):
         return x
 
 
+@functools.cache
 def observed(*sizes):
     with observe_compile() as seen:
         compiled = torch.compile(Deep(), backend="aot_eager")

@@ -134,7 +134,7 @@ def test_set_stance() -> None:
     assert _graphs(after) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_preload_cache() -> None:
     import_compiler()
     model, x = Net(2), torch.randn(8, 16)

@@ -139,6 +139,7 @@ def test_shape_changes_lead_to_dynamic_and_buckets_that_work():
     assert recompiles.table.rows[0][2].endswith(", dimension 1: 7 → 9 (any from now on), and 1 alike")
 
 
+@pytest.mark.exhaustive
 def test_a_size_of_one_is_marked_only_where_it_is_another():
     report, _ = read((7, 1, 9))
     marks = lever(report, "mark_dynamic")
@@ -148,6 +149,7 @@ def test_a_size_of_one_is_marked_only_where_it_is_another():
     assert lever(only_one, "mark_dynamic") is None
 
 
+@pytest.mark.exhaustive
 def test_blocks_are_named_as_the_model_names_them_and_other_numbered_modules_are_no_blocks():
     report, model = read((7,))
     report = msgspec.structs.replace(report, cost=msgspec.structs.replace(report.cost, compile_s=60.0))

@@ -147,7 +147,7 @@ def test_a_backends_failure_is_not_laid_to_a_break(see: Callable[..., Any]) -> N
     assert (skip.kind, skip.num_breaks, skip.lost_ops) == ("raised", 0, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_printed_graphs_count_as_many_operations_as_the_backend_gets(
     programs: ModuleType, watch: Callable[..., Any], counting: Any
 ) -> None:

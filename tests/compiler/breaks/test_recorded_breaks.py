@@ -40,7 +40,7 @@ for record in [*read_breaks(log), *read_skips(log)]:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_trace_file_gives_the_same_breaks_skips_and_counts(tmp_path: Path) -> None:
     from pyrometer.record import to_json
 

@@ -83,6 +83,7 @@ def test_everything_is_as_before_afterwards(attend):
     assert len(told(collector, "fusion")) == 1
 
 
+@pytest.mark.exhaustive
 def test_everything_is_as_before_when_the_compile_raises(attend):
     import torch._inductor.config
 
@@ -104,6 +105,7 @@ def test_everything_is_as_before_when_the_compile_raises(attend):
     assert told(collector, "pass")
 
 
+@pytest.mark.exhaustive
 def test_a_pass_of_the_users_is_called_as_ever(attend):
     import torch._inductor.config
     from torch._inductor.custom_graph_pass import CustomSchedulerPass
@@ -164,6 +166,7 @@ def test_a_failing_probe_is_told_and_the_compile_goes_on(monkeypatch):
     assert told(collector, "fusion") == told(collector, "pass") == []
 
 
+@pytest.mark.exhaustive
 def test_what_one_part_of_a_probe_cannot_tell_the_others_still_do(attend, monkeypatch):
     def absent(*_args):
         raise AttributeError("next year's torch")
@@ -179,6 +182,7 @@ def test_what_one_part_of_a_probe_cannot_tell_the_others_still_do(attend, monkey
     assert text.startswith("Inductor's estimate of peak memory: the probe failed with AttributeError")
 
 
+@pytest.mark.exhaustive
 def test_probes_see_what_a_cache_holds_only_when_asked_to_compile_afresh(attend):
     from torch._inductor.utils import fresh_cache
 
@@ -197,6 +201,7 @@ def test_probes_see_what_a_cache_holds_only_when_asked_to_compile_afresh(attend)
     assert (group.kind, group.read_bytes) == ("extern", None)
 
 
+@pytest.mark.exhaustive
 def test_probed_compiles_leave_the_users_cache_as_it_is(attend):
     from torch._inductor.utils import fresh_cache
 

@@ -145,7 +145,7 @@ def test_a_graph_of_thousands_of_operations_stays_legible(modules):
     check(layout, graph)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_time_grows_about_with_the_size():
     def seconds(num_nodes):
         graph = chain(num_nodes)

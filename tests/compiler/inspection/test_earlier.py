@@ -111,7 +111,7 @@ def test_a_second_instance_of_a_class_is_incomplete():
     assert report.incomplete == [PLACE]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_function_that_was_given_up_before_is_told():
     model = compiled(Looping())
     inspected(model)
@@ -119,14 +119,14 @@ def test_a_function_that_was_given_up_before_is_told():
     assert any("forward" in name for name in inspected(model).incomplete)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_another_program_is_complete():
     inspected(compiled(Breaking(1)))
 
     assert inspected(compiled(Sized())).incomplete == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_after_a_reset_nothing_is_missing():
     model = compiled(Breaking(1))
     inspected(model)
@@ -172,7 +172,7 @@ def test_observing_what_runs_compiled_has_no_runtime():
     assert seen.report().incomplete == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_program_behind_its_limit_is_not_said_to_be_switched_off():
     model = compiled(Sized())
     with torch.inference_mode():

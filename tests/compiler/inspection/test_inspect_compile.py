@@ -102,7 +102,7 @@ def test_a_model_compiled_in_place_is_taken_as_it_is(straight, batch):
     assert not any("force_eager" in note for note in report.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_parts_that_are_compiled_are_each_a_frame(straight, batch):
     model = nn.Sequential(
         torch.compile(nn.Linear(WIDTH, WIDTH), backend="eager"), torch.compile(straight, backend="eager")
@@ -122,7 +122,7 @@ def test_a_compiled_function_that_is_called_within_is_found(batch):
     assert not any("as it is written" in note for note in report.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_nested_compiled_functions_are_told_apart(batch):
     inner = torch.compile(lambda x: torch.sin(x) + 1, backend="eager")
 
@@ -161,7 +161,7 @@ def test_training_has_its_backward_in_the_graphs_time(straight):
     assert report.error.within_tolerance
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_training_of_a_model_compiled_in_place_needs_no_copy(straight):
     straight.compile(backend="aot_eager")
     before = {name: value.clone() for name, value in straight.state_dict().items()}
@@ -173,7 +173,7 @@ def test_training_of_a_model_compiled_in_place_needs_no_copy(straight):
     assert all(torch.equal(value, before[name]) for name, value in straight.state_dict().items())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_autocast_is_compiled_too(straight):
     report = inspect(training(torch.compile(straight, backend="aot_eager"), amp=torch.bfloat16))
 
@@ -263,7 +263,7 @@ def test_guards_are_timed(broken):
     assert report.guards.eval_s == pytest.approx(sum(frame.eval_s for frame in frames))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_reset_by_the_user_is_counted_and_disturbs_nothing(straight, batch):
     compiled, steps = torch.compile(straight, backend="eager"), itertools.count()
 
@@ -279,7 +279,7 @@ def test_a_reset_by_the_user_is_counted_and_disturbs_nothing(straight, batch):
     assert [graph.calls_per_step for graph in report.runtime.graphs if graph.calls] == [1]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_was_compiled_before_is_noted(straight, batch):
     compiled = torch.compile(straight, backend="eager")
     with torch.inference_mode():
@@ -385,7 +385,7 @@ def test_progress_is_told(broken):
     assert "steps under the profiler" in told
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_module_of_the_compiler_is_imported_by_importing_this():
     import subprocess
 
@@ -405,7 +405,7 @@ def test_a_compiler_that_is_switched_off_is_said_to_have_compiled_nothing(straig
     assert "nothing was compiled: torch.compile is switched off by the stance force_eager" in report.notes
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_dropout_in_training_has_no_error_and_a_reason():
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.5), nn.Linear(WIDTH, 1))
     report = inspect(training(torch.compile(model, backend="aot_eager")))
@@ -414,7 +414,7 @@ def test_dropout_in_training_has_no_error_and_a_reason():
     assert any("random state" in line for line in report.unavailable)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_smaller_last_batch_is_met_and_compiled_before_the_steady_steps(straight):
     batches = [(torch.randn(n, WIDTH), torch.randn(n, 1)) for n in (4, 4, 4, 4, 4, 3)]
     report = inspect(training(torch.compile(straight, backend="eager"), batches), steps=1)
@@ -468,7 +468,7 @@ def test_a_mode_that_was_asked_for_needs_no_note(straight, batch, monkeypatch):
     assert not any("as it is written" in note for note in report.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_program_that_gets_faster_is_repaid_and_says_when():
     def many_additions(x):
         for _ in range(300):

@@ -69,7 +69,7 @@ def steps_that_compile(when: str) -> str:
         """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_steps_that_compile_until_the_end_are_not_steady(script):
     inspected_script = inspect_script([script(steps_that_compile("True"))])
 
@@ -77,7 +77,7 @@ def test_steps_that_compile_until_the_end_are_not_steady(script):
     assert any("last third" in line for line in inspected_script.report.unavailable)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_steps_are_steady_when_the_last_third_compiles_nothing(script):
     inspected_script = inspect_script([script(steps_that_compile("number < 6"))])
 
@@ -131,7 +131,7 @@ def test_nothing_is_left_behind_in_this_process(script):
     assert (torch.is_grad_enabled(), dict(__import__("os").environ)) == before
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_ranks_that_decide_differently_are_told_apart(script):
     inspected_script = inspect_script(

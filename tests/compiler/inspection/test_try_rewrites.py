@@ -85,7 +85,7 @@ def test_breaks_go_outputs_stay_and_the_program_is_as_it_was(program, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, while it traces
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_training_step_is_tried_too_and_its_weights_stay(program):
     model = program.Net()
     weights = {name: value.clone() for name, value in model.state_dict().items()}
@@ -138,6 +138,7 @@ def test_a_rewrite_that_fails_is_a_finding_and_nothing_is_left_behind(program):
     assert program.Net.forward.__code__ is code
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_sure_is_not_tried(program):
     work = Inference(compiled(program.Reader()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
@@ -152,7 +153,7 @@ def test_what_is_not_sure_is_not_tried(program):
     assert "sure enough" in trial.failure
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_source_that_changed_meanwhile_is_told(program):
     work = Inference(compiled(program.Net()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)

@@ -67,7 +67,7 @@ def test_asking_leaves_the_guards_as_they_are() -> None:
         assert failing_guards(entry, {"x": one, "y": one}) != []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_guards_are_timed_in_seconds_and_more_guards_cost_more() -> None:
     def sums(items: list[Tensor]) -> Tensor:
         return sum(items[1:], items[0])

@@ -250,7 +250,7 @@ def test_a_worker_that_hangs_is_ended(make, monkeypatch):
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_workers_that_are_spawned_are_timed_too():
     dataset = torch.utils.data.TensorDataset(torch.arange(32.0))
     loader = DataLoader(dataset, batch_size=4, num_workers=1, multiprocessing_context="spawn")

@@ -384,7 +384,7 @@ class Texts(Dataset):
         return text.decode() if isinstance(text, bytes) else text
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="needs Linux")  # noqa: PTH110
 def test_texts_in_one_array_are_the_same_texts_and_cost_workers_next_to_nothing():
     texts = [f"/data/train/image_{number:08d}.png" for number in range(400_000)]

@@ -37,7 +37,10 @@ def faults(axe: Any, page: Any, rules: dict[str, Any] = RULES) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "dark",
+    [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.exhaustive)],
+)
 def test_no_page_has_a_grave_fault(open_page, settled, case, axe, dark):
     page = open_page(*case, dark=dark)
     wrong = {}

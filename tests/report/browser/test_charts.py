@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from document_fixtures import changed
+from representative import every
 
 from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.trace.reading.read import read_trace
@@ -79,7 +80,7 @@ def test_marks_are_read_with_the_keyboard(open_page, documents):
     expect(drawing.locator(".tooltip")).to_have_count(0)
 
 
-@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+@pytest.mark.parametrize("kind", ["SVG", pytest.param("PNG", marks=pytest.mark.exhaustive)])
 def test_a_chart_is_saved(open_page, documents, kind):
     page = open_page(documents["steady"], fragment="#/quality")
     page.locator(".drawing svg").first.wait_for()
@@ -90,6 +91,7 @@ def test_a_chart_is_saved(open_page, documents, kind):
     assert content.startswith(b"\x89PNG" if kind == "PNG" else b"<svg")
 
 
+@pytest.mark.exhaustive
 def test_every_measurement_is_drawn_at_every_width(open_page, documents):
     for name in ("bimodal", "gpu", "interrupted"):
         for width in (380, 1600):
@@ -101,7 +103,7 @@ def test_every_measurement_is_drawn_at_every_width(open_page, documents):
             )
 
 
-@pytest.mark.parametrize("outcome", ["faster", "slower", "same", "undecided"])
+@pytest.mark.parametrize("outcome", every(4, ["faster", "slower", "same", "undecided"]))
 def test_a_verdict_is_drawn_with_its_sign(open_page, documents, outcome):
     page = open_page(documents[f"verdict_{outcome}"], fragment="#/comparison", dark=True)
     page.locator(".drawing svg").first.wait_for()
@@ -111,6 +113,7 @@ def test_a_verdict_is_drawn_with_its_sign(open_page, documents, outcome):
     expect(page.locator(".drawing .tooltip")).to_contain_text("Block 40 of 40")
 
 
+@pytest.mark.exhaustive
 def test_a_row_of_a_matrix_shows_its_blocks(open_page, documents):
     page = open_page(documents["matrix"], fragment="#/comparison")
     forest = page.locator(".drawing.opens")

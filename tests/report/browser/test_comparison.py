@@ -28,7 +28,7 @@ def drawn(rich: Any) -> Attachments:
     return Attachments(traces=[trace, trace])
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("side", [pytest.param("before", marks=pytest.mark.exhaustive), "after"])
 def test_saved_files_name_their_side(
     open_page: Any, compared: CompareDocument, drawn: Attachments, side: str
 ):
@@ -41,7 +41,7 @@ def test_saved_files_name_their_side(
     assert events.value.suggested_filename.startswith(f"timeline-{side}-from-")
 
 
-@pytest.mark.parametrize("width", [380, 1600])
+@pytest.mark.parametrize("width", [380, pytest.param(1600, marks=pytest.mark.exhaustive)])
 def test_the_answer_and_the_changes_stand_on_the_first_screen(
     open_page: Any, compared: CompareDocument, drawn: Attachments, width: int
 ):

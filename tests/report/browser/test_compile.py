@@ -6,6 +6,7 @@ import re
 
 import pytest
 from document_fixtures import document_of
+from representative import every
 
 from pyrometer.advice import Advice
 from pyrometer.compiler.breaks.record import Break
@@ -89,7 +90,7 @@ def test_the_source_shows_the_break_with_its_advice(open_page):
     expect(page.locator('section[data-static][aria-labelledby="breaks"]')).to_be_hidden()
 
 
-@pytest.mark.parametrize("wrong", ["line=99999", "line=0:99999"])
+@pytest.mark.parametrize("wrong", every(2, ["line=99999", "line=0:99999"]))
 def test_a_line_that_is_not_there_is_said_to_be_left_out(open_page, wrong):
     page = open_page(document(graph(12)), SOURCES, fragment=f"#/compile?{wrong}")
     expect(page.locator("#link-notice")).to_contain_text(wrong)
@@ -140,6 +141,7 @@ def test_search_leads_to_an_operation_within_a_module_and_the_address_keeps_it(o
     expect(page.locator(".graph-details")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_two_stages_side_by_side_follow_each_other(open_page):
     page = open_page(document(graph(12), graph(12, "forward")), fragment="#/compile", width=1500)
     page.get_by_role("button", name="Side by side").click()
@@ -149,7 +151,7 @@ def test_two_stages_side_by_side_follow_each_other(open_page):
     expect(page.locator(".graph-sides > [role=status]")).to_contain_text("the same name")
 
 
-@pytest.mark.parametrize("colour", ["dtype", "bytes", "group", "marks"])
+@pytest.mark.parametrize("colour", every(4, ["dtype", "bytes", "group", "marks"]))
 def test_every_way_to_colour_has_a_legend(open_page, colour):
     page = open_page(document(graph(12)), fragment=f"#/compile?colour={colour}", dark=True)
     page.locator(".graph-legend li").first.wait_for()
@@ -157,6 +159,7 @@ def test_every_way_to_colour_has_a_legend(open_page, colour):
         expect(page.locator(".graph-svg .flag").first).to_be_attached()
 
 
+@pytest.mark.exhaustive
 def test_a_telephone_has_nothing_to_scroll_sideways(open_page):
     page = open_page(document(graph(60)), SOURCES, fragment="#/compile", width=380)
     page.locator(".graph-svg g[data-box]").first.wait_for()

@@ -96,6 +96,7 @@ def test_compile_time_is_nested_and_read_with_the_keyboard(open_page):
     expect(page.locator("img[src=x]")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_a_link_leads_to_a_step_and_leaves_the_graph_alone(open_page):
     page = open_page(
         document(), fragment="#/compile?graph=0&node=n3&step=0/0 forward model.py:9;entire_frame_compile"
@@ -104,6 +105,7 @@ def test_a_link_leads_to_a_step_and_leaves_the_graph_alone(open_page):
     expect(page.locator(".graph-details")).to_contain_text("n3")
 
 
+@pytest.mark.exhaustive
 def test_the_roofline_names_its_ceilings_and_who_says_so(open_page, documents, tmp_path):
     path = tmp_path / "trace.json"
     event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 9}
@@ -151,6 +153,7 @@ WRONG = (
 )  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_what_a_link_names_in_vain_is_said_in_view(open_page):
     page = open_page(document(), fragment=f"#/compile?{WRONG[0]}")
     for wrong in WRONG:
@@ -159,12 +162,14 @@ def test_what_a_link_names_in_vain_is_said_in_view(open_page):
         expect(page.locator("#link-notice")).to_be_in_viewport()
 
 
+@pytest.mark.exhaustive
 def test_every_colour_of_the_compilers_steps_is_in_the_legend(open_page):
     page = open_page(document(), fragment="#/compile")
     legend = page.locator('[data-widget="steps"] .icicle-legend')
     expect(legend).to_have_text(re.compile("compilation.*Dynamo tracing.*guards"))
 
 
+@pytest.mark.exhaustive
 def test_a_printed_graph_is_as_wide_as_the_paper_and_steps_stand_beside_the_bar(open_page):
     page = open_page(document(), fragment="#/compile", width=700)
     page.evaluate("document.body.classList.add('print-all')")

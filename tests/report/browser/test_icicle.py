@@ -192,6 +192,7 @@ def test_turning_about_a_name_and_back(open_tree, settled):
     expect(page.locator(".icicle-about")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_hiding_keeps_the_sums(open_tree, settled):
     page = open_tree(query="weight=host&hide=none")
     page.get_by_role("button", name="Python", exact=True).click()
@@ -204,6 +205,7 @@ def test_hiding_keeps_the_sums(open_tree, settled):
     expect(line).to_contain_text("100 ns (10.0 %)")  # own: of the two functions that are hidden
 
 
+@pytest.mark.exhaustive
 def test_ranks_share_one_drawing(open_tree):
     page = open_tree(more=(make_view(ROWS[:2], rank=3),))
     expect(canvas(page)).to_have_count(1)
@@ -212,6 +214,7 @@ def test_ranks_share_one_drawing(open_tree):
     addresses(page, rank="3")
 
 
+@pytest.mark.exhaustive
 def test_saves_a_picture_and_folded_stacks(open_tree):
     page = open_tree(query="weight=host&hide=none")
     with page.expect_download() as picture:
@@ -224,12 +227,13 @@ def test_saves_a_picture_and_folded_stacks(open_tree):
     assert sum(int(line.rpartition(" ")[2]) for line in lines) == 1000
 
 
+@pytest.mark.exhaustive
 def test_odd_trees(open_tree):
     page = open_tree([])
     expect(page.get_by_text("Nothing of this was recorded")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [380, 1600])
+@pytest.mark.parametrize("width", [380, pytest.param(1600, marks=pytest.mark.exhaustive)])
 def test_a_deep_tree_scrolls_within_its_window(open_tree, width):
     rows: list[Row] = [(0, "thread 1", "thread", 0)]
     rows += [(i + 1, f"f{i}", "cpu_op", 1) for i in range(300)]
@@ -326,6 +330,7 @@ def test_the_static_drawing_gives_way_where_there_is_more(open_page, traced):
     expect(page.locator("svg rect.segment").filter(visible=True)).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_the_static_drawing_stays_where_there_is_not(open_page, traced):
     document, attachments = traced
     without_script = open_page(document, attachments, java_script_enabled=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from representative import every
 
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
@@ -40,7 +41,7 @@ def test_the_documentation_has_links():
     assert len(DOCUMENTED) == 2
 
 
-@pytest.mark.parametrize("link", DOCUMENTED)
+@pytest.mark.parametrize("link", every(2, DOCUMENTED))
 def test_a_documented_link_to_a_table_works(open_page, traced, link):
     page = open_page(*traced, fragment=link)
     expect(rows(page)).not_to_have_count(0)
@@ -49,6 +50,7 @@ def test_a_documented_link_to_a_table_works(open_page, traced, link):
     expect(page.locator(NOTICE)).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_a_click_stands_in_the_address_at_once(open_page, traced):
     page = open_page(*traced, fragment="#/operators")
     heading = page.get_by_role("columnheader", name="Calls").get_by_role("button")
@@ -68,6 +70,7 @@ UNKNOWN = {
 }
 
 
+@pytest.mark.exhaustive
 def test_what_no_part_of_a_page_knows_is_named(open_page, case):
     page = open_page(*case, fragment=next(iter(UNKNOWN)))
     for address, told in UNKNOWN.items():

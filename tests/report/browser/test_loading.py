@@ -92,6 +92,7 @@ def test_what_would_help_is_on_the_scale_of_the_step(opened):
     assert pieces == pytest.approx(lengths, abs=1)
 
 
+@pytest.mark.exhaustive
 def test_a_healthy_loader_has_nothing_marked(opened):
     page = opened(make_report(verdict="healthy", advice=[]))
     page.locator(".station").first.wait_for()
@@ -99,6 +100,7 @@ def test_a_healthy_loader_has_nothing_marked(opened):
     expect(page.locator(".loading .caveat.calm")).to_have_count(1)
 
 
+@pytest.mark.exhaustive
 def test_little_data_is_shown_and_what_is_missing_told(opened):
     page = opened(
         make_report(
@@ -110,7 +112,7 @@ def test_little_data_is_shown_and_what_is_missing_told(opened):
     expect(page.get_by_text("could not be timed")).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_nothing_is_wider_than_a_telephone(opened, dark):
     page = opened(make_report(), width=380, dark=dark)
     page.locator(".pipeline").wait_for()

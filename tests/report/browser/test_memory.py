@@ -123,6 +123,7 @@ def test_keys_zoom_and_the_pointer_reads_every_category(open_page):
         expect(page.locator(".tooltip")).to_contain_text(part)
 
 
+@pytest.mark.exhaustive
 def test_a_category_can_be_left_out(open_page):
     page = open_page(document(make_profile()), fragment="#/memory")
     drawn = "document.querySelector('canvas.surface').toDataURL()"
@@ -154,6 +155,7 @@ def test_a_leak_shows_its_chain_and_what_to_write(open_page):
     expect(page.locator("img")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_what_grew_stands_on_the_page_of_comparisons(open_page):
     before = make_profile(
         peak_bytes=200 * MIB, ledger_bytes={"parameters": 80 * MIB, "activations": 120 * MIB}
@@ -164,6 +166,7 @@ def test_what_grew_stands_on_the_page_of_comparisons(open_page):
     expect(page.locator(".grown li .much b")).to_have_text(["▲ +80.0 MiB", "▼ -40.0 MiB"])
 
 
+@pytest.mark.exhaustive
 def test_little_data_is_shown_and_what_is_missing_told(open_page):
     bare = make_profile(timeline=Timeline(), at_peak=[], predicted=None, leak=None)
     page = open_page(document(bare), fragment="#/memory")
@@ -173,6 +176,7 @@ def test_little_data_is_shown_and_what_is_missing_told(open_page):
     expect(page.locator(".missing li")).to_have_count(2)
 
 
+@pytest.mark.exhaustive
 def test_devices_of_a_snapshot_can_be_chosen(open_page):
     part = Fragmentation(
         event=3, reserved_bytes=100, allocated_bytes=60, pending_free_bytes=0, inactive_split_bytes=40, cached_whole_bytes=0,
@@ -189,7 +193,7 @@ def test_devices_of_a_snapshot_can_be_chosen(open_page):
     expect(page.locator(".memory .ledger tbody th")).to_have_text(["inputs"])
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_nothing_is_wider_than_a_telephone(open_page, dark):
     page = open_page(document(make_profile()), fragment="#/memory", width=380, dark=dark)
     page.locator(".memory").wait_for()

@@ -37,12 +37,13 @@ def printed(open_page, case):
     return opened
 
 
-@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+@pytest.mark.parametrize("locale", ["en-GB", pytest.param("zh-CN", marks=pytest.mark.exhaustive)])
 def test_nothing_is_cut_off(printed, settled, locale):
     page = settled(printed(locale=locale))
     assert page.evaluate(CUT_OFF) == []
 
 
+@pytest.mark.exhaustive
 def test_without_a_script_nothing_is_cut_off_either(printed):
     assert printed(java_script_enabled=False).evaluate(CUT_OFF) == []
 
@@ -54,7 +55,10 @@ def test_tables_go_on_over_pages_and_their_rows_and_cards_do_not_break(printed):
     expect(page.locator(".scroll table").first).to_have_css("break-inside", "auto")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "dark",
+    [pytest.param(False, id="light", marks=pytest.mark.exhaustive), pytest.param(True, id="dark")],
+)
 def test_the_verdict_is_dark_on_paper_and_colours_that_tell_something_are_printed(printed, dark):
     page = printed(dark=dark)
     verdict = page.locator("h1:not(.page-title)")
@@ -64,6 +68,7 @@ def test_the_verdict_is_dark_on_paper_and_colours_that_tell_something_are_printe
     expect(page.locator("html")).to_have_css("print-color-adjust", "exact")
 
 
+@pytest.mark.exhaustive
 def test_a_chapter_that_was_in_view_is_printed_like_the_others(printed):
     page = printed(fragment="#/environment")
     for chapter in page.locator("main > section:has(> h2:not(.quiet)):not(.answer, .split, .card)").all():
@@ -96,6 +101,7 @@ def test_the_file_has_no_more_pages_than_it_needs(open_page, case):
     assert pages(1) <= 5 * pages(0.5)
 
 
+@pytest.mark.exhaustive
 def test_a_drawing_stays_with_its_heading(printed):
     page = printed()
     heading, facts, figure = (
@@ -108,6 +114,7 @@ def test_a_drawing_stays_with_its_heading(printed):
         expect(part).to_have_css("break-inside", "avoid")
 
 
+@pytest.mark.exhaustive
 def test_the_lines_of_a_finding_are_printed(printed):
     page = printed()
     lines = page.locator("#finding-1 .finding-source, article.finding .finding-source").first

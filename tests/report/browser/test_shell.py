@@ -86,6 +86,7 @@ def test_the_back_button_leads_to_the_filter_that_was(open_page, traced):
     expect(page.get_by_role("columnheader", name="Calls")).to_have_attribute("aria-sort", "none")
 
 
+@pytest.mark.exhaustive
 def test_who_comes_back_by_the_list_of_pages_finds_all_as_it_was(open_page, traced):
     page = open_page(*traced, fragment="#/operators?find=op1")
     for name in ("Timeline", "Operators"):
@@ -94,6 +95,7 @@ def test_who_comes_back_by_the_list_of_pages_finds_all_as_it_was(open_page, trac
     expect(page).to_have_url(re.compile(r"#/operators\?find=op1$"))
 
 
+@pytest.mark.exhaustive
 def test_a_link_shows_the_same_measured_range_kind_and_folded_tracks(open_page, traced):
     page = open_page(*traced, fragment="#/timeline")
     canvas = page.locator(".timeline-view canvas")
@@ -164,9 +166,7 @@ PAGES = (
 
 @pytest.mark.parametrize(
     "name",
-    standing_for_all(
-        {name: name for name in PAGES}, "timeline", "operators", "memory", "compile", "findings"
-    ),
+    standing_for_all({name: name for name in PAGES}, "timeline", "compile"),
 )
 def test_a_page_says_the_same_whether_it_began_in_chinese_or_was_turned_to_it(open_page, case, name):
     fresh = open_page(*case, locale="zh-CN", fragment=f"#/{name}")
@@ -206,6 +206,7 @@ def test_odd_names_are_seen_for_what_they_are(open_page, traced, tmp_path):
     expect(page.locator(".icicle-details")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_without_a_script_odd_names_are_seen_too(open_page, traced):
     page = open_page(*traced, java_script_enabled=False)
     text = page.locator("main").inner_text()
@@ -213,6 +214,7 @@ def test_without_a_script_odd_names_are_seen_too(open_page, traced):
     assert "\u202e" not in page.content().split('id="pyrometer-data"')[0]
 
 
+@pytest.mark.exhaustive
 def test_what_drawings_show_is_folded_and_can_be_had_as_text(open_page, case):
     page = open_page(*case, fragment="#/memory")
     text = page.get_by_role("button", name="Also as text")
@@ -249,6 +251,7 @@ def test_a_drawing_that_fails_gives_way_to_its_text(open_page, traced, watch, tm
     expect(page.locator("#operators-0")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_the_split_says_how_to_read_it(open_page, case, perception):
     for document in (case, (perception, Attachments())):
         page = open_page(*document)
@@ -289,7 +292,7 @@ def test_a_page_is_used_by_keyboard_alone(open_page, traced):
     expect(page.get_by_role("searchbox")).to_have_value("")
 
 
-@pytest.mark.parametrize("width", [380, 640])
+@pytest.mark.parametrize("width", [380, pytest.param(640, marks=pytest.mark.exhaustive)])
 def test_narrow_and_magnified_pages_fit(open_page, case, width):
     """640 CSS pixels are a window of 1280 at 200 %."""
     page = open_page(*case, width=width)
@@ -306,6 +309,7 @@ WITHOUT_CHAPTER = """() => {
 }"""
 
 
+@pytest.mark.exhaustive
 def test_no_page_has_the_heading_of_a_rank_without_a_chapter(open_page, areas):
     page = open_page(*areas["ranks"])
     headings = page.locator("section.part:visible")
@@ -319,6 +323,7 @@ def test_no_page_has_the_heading_of_a_rank_without_a_chapter(open_page, areas):
     expect(headings).to_have_count(0)  # the rank stands in the title of each chapter
 
 
+@pytest.mark.exhaustive
 def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):
     document, attachments = areas["ranks"]
     (straggler,) = document.evidence.job.stragglers
@@ -373,22 +378,12 @@ def all_pages(case, traced, areas, documents):
     return {**plain, **areas, "rich": case, "traced": traced}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rich",
-        "traced",
-        "verdict_faster",
-        "soak",
-        "matrix",
-        "gpu",
-        "compare",
-        "ranks",
-        "compile",
-        "memory",
-        "snapshot",
-    ],
-)
+SHOWN = (
+    "rich", "traced", "verdict_faster", "soak", "matrix", "gpu", "compare", "ranks", "compile", "memory", "snapshot",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", standing_for_all({name: name for name in SHOWN}, "rich", "matrix", "ranks"))
 def test_a_chinese_page_has_no_english_of_ours(open_page, all_pages, name):
     shown = all_pages[name]
     page = open_page(*shown, locale="zh-CN")

@@ -117,6 +117,7 @@ def test_tabs_and_search_stand_in_the_address(open_page, traced):
     expect(page).to_have_url(re.compile("tab=lines"))
 
 
+@pytest.mark.exhaustive
 def test_copies_what_is_shown(open_page, traced):
     page = open_page(*traced, fragment="#/operators")
     page.evaluate(
@@ -145,6 +146,7 @@ def test_hostile_names_stay_text(open_page, traced):
     expect(page.locator("main img")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_gaps_lead_to_their_place_in_the_timeline(open_page, traced):
     page = open_page(*traced, fragment="#/idle")
     expect(page.get_by_text("Why the device was idle")).to_be_visible()
@@ -156,6 +158,7 @@ def test_gaps_lead_to_their_place_in_the_timeline(open_page, traced):
     expect(link).to_have_attribute("href", re.compile(r"^#/timeline\?from=.*rank=0"))
 
 
+@pytest.mark.exhaustive
 def test_fits_a_narrow_window(open_page, traced):
     page = open_page(*traced, fragment="#/operators", width=380, dark=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
@@ -163,6 +166,7 @@ def test_fits_a_narrow_window(open_page, traced):
     assert first.bounding_box()["width"] < all_of_it.bounding_box()["width"] / 2
 
 
+@pytest.mark.exhaustive
 def test_static_tables_can_be_sorted_and_keep_their_text(open_page, traced):
     page = open_page(*traced, fragment="#/operators")
     page.evaluate("for (const part of document.querySelectorAll('[data-static]')) delete part.dataset.static")

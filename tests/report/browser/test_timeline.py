@@ -123,6 +123,7 @@ def test_draws_kernels_in_their_colour(timeline: Any) -> None:
     draws(page, 400, 34 + 20 + 2, [0, 0x72, 0xB2, 255])
 
 
+@pytest.mark.exhaustive
 def test_follows_the_theme(timeline: Any) -> None:
     page = timeline("?from=40000&to=88000")
     page.emulate_media(color_scheme="dark")
@@ -130,6 +131,7 @@ def test_follows_the_theme(timeline: Any) -> None:
     draws(page, 400, 34 + 20 + 2, [0x3A, 0x93, 0xD4, 255])
 
 
+@pytest.mark.exhaustive
 def test_merged_slices_look_as_busy_as_they_are(
     open_page: Any, settled: Any, perception: Any, tmp_path: Path
 ) -> None:
@@ -143,6 +145,7 @@ def test_merged_slices_look_as_busy_as_they_are(
     assert 100 < max(alpha for *_, alpha in colours_of_row(settled(page), 34 + 20 + 2)) < 220
 
 
+@pytest.mark.exhaustive
 def test_thousands_of_steps_are_marked(open_page: Any, settled: Any, perception: Any, tmp_path: Path) -> None:
     view = view_trace(recorded(tmp_path))
     steps = [StepView(name=f"ProfilerStep#{i}", start_ns=500 * i, end_ns=500 * i + 490) for i in range(6756)]
@@ -175,6 +178,7 @@ def test_a_link_selects_and_searches(timeline: Any) -> None:
     expect(page.get_by_text("79 matches")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_following_a_link_on_the_page(timeline: Any) -> None:
     page = timeline()
     page.evaluate("location.hash = '#/timeline?select=aten::mm&from=0&to=500000'")
@@ -245,6 +249,7 @@ def test_drag_wheel_and_pinch_move_the_view(timeline: Any, settled: Any) -> None
     addresses(page, lambda said: abs(extent(said) - 500_000) < 5000)
 
 
+@pytest.mark.exhaustive
 def test_folding_a_track(timeline: Any) -> None:
     page = timeline()
     track = page.get_by_role("button", name="thread 9")
@@ -278,6 +283,7 @@ def test_what_the_browser_exports_can_be_read_back(timeline: Any, trace: RankTra
     assert back.rank == trace.rank
 
 
+@pytest.mark.exhaustive
 def test_a_range_is_exported(timeline: Any, tmp_path: Path) -> None:
     page = timeline("?from=0&to=399000")
     with page.expect_download() as download:
@@ -287,6 +293,7 @@ def test_a_range_is_exported(timeline: Any, tmp_path: Path) -> None:
     assert read_trace(tmp_path / "exported.json").ranks[0].of_kind("kernel").height == 4
 
 
+@pytest.mark.exhaustive
 def test_a_picture_is_saved(timeline: Any, tmp_path: Path) -> None:
     page = timeline()
     with page.expect_download() as download:
@@ -310,13 +317,14 @@ def test_several_ranks_share_one_place(open_page: Any, perception: Any, tmp_path
     addresses(page, lambda said: said == {})
 
 
-@pytest.mark.parametrize("width", [380, 1600])
+@pytest.mark.parametrize("width", [380, pytest.param(1600, marks=pytest.mark.exhaustive)])
 def test_fits_the_window(timeline: Any, width: int) -> None:
     page = timeline("?select=aten::mm", width=width, dark=width < 1000)
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.exhaustive
 def test_a_trace_without_slices_says_so(open_page: Any, perception: Any, tmp_path: Path) -> None:
     path = tmp_path / "empty.json"
     instant = {

@@ -30,6 +30,6 @@ def test_the_rank_that_sleeps_is_found(findings):
     assert_late_rank_is_found(findings, evidence_of("job", "late"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_so_it_is_in_a_job_that_is_observed_anew(findings, tmp_path):
     assert_late_rank_is_found(findings, observed_job("late", tmp_path))

@@ -190,7 +190,7 @@ def test_linting_imports_no_torch(project):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_linting_a_file_is_far_quicker_than_importing_torch(project):
     root = project({"a.py": SLOW})
     linting = f"from pyrometer.cli.main import main; main(['lint', {str(root)!r}])"

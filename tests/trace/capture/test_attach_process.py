@@ -81,7 +81,7 @@ def test_training_steps(process, tmp_path, count):
     assert again.steps.height == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_steps_of_a_loop_are_its_outermost_spans(process, tmp_path, count):
     trace = attach(process("loop").pid, tmp_path / "trace.json", steps=3)
     assert trace.steps.height == 3

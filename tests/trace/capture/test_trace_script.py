@@ -36,7 +36,7 @@ def test_refusals(tmp_path, script):
         trace_script([script("")], skip=-1)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_too_few_steps_for_any(script, tmp_path):
     done = trace_script([script("for _ in range(3): step()")], path=tmp_path / "trace.json")
     assert done.trace is None
@@ -44,7 +44,7 @@ def test_too_few_steps_for_any(script, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_script_that_is_killed_while_it_is_recorded(script):
     text = "import os\nfor i in range(9):\n    step()\n    if i == 5: os._exit(7)"
     done = trace_script([script(text)], steps=5)
@@ -53,7 +53,7 @@ def test_a_script_that_is_killed_while_it_is_recorded(script):
     assert any("was lost" in note for note in done.observed.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_script_that_raises_says_the_same_and_leaves_the_trace_of_what_there_was(script, capfd):
     text = "import warnings\nwarnings.simplefilter('error')\nprint('x')\nfor i in range(9):\n    step()\n    if i == 6: 1 / 0"
     path = script(text)

@@ -143,7 +143,7 @@ def test_a_graph_break_within_a_span_is_survived():
     assert torch.compile(work, backend="eager")(torch.ones(2)).tolist() == [4.0, 4.0]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_torch_is_not_imported():
     code = """
 import sys

@@ -94,7 +94,7 @@ def test_cut_before_the_events_is_refused(text):
         text.load(good[:30])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_real_trace_cut_at_every_tenth(real_traces, tmp_path):
     raw = gzip.decompress((real_traces / "h100_bert_small.json.gz").read_bytes())
     assert b'"traceEvents": [' in raw

@@ -69,7 +69,7 @@ def test_losses_of_model_and_batch_and_of_the_output_work_too():
     micro_batched(training(Own(), None, [batch]), 4)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_peak_falls_where_activations_make_it():
     model = nn.Sequential(*[part for _ in range(6) for part in (nn.Linear(32, 32), nn.Tanh())])
     x = torch.randn(2048, 32)

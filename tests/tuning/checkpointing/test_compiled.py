@@ -42,7 +42,7 @@ def test_the_share_with_the_least_measured_peak_is_chosen_and_the_setting_restor
         plan.apply(work.parts.model)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shares_that_give_other_gradients_are_refused(works, monkeypatch):
     torch.manual_seed(0)
     x = torch.randn(128, 64)

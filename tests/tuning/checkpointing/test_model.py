@@ -34,8 +34,8 @@ def modelled(work, policies=("full", "keep-matmul")):
     "kind",
     [
         pytest.param("transformer", marks=pytest.mark.slow),
-        pytest.param("cnn", marks=pytest.mark.slow),
-        pytest.param("unet", marks=pytest.mark.slow),
+        pytest.param("cnn", marks=pytest.mark.exhaustive),
+        pytest.param("unet", marks=pytest.mark.exhaustive),
         "mlp",
     ],
 )
@@ -51,7 +51,7 @@ def test_peaks_of_many_sets_are_as_measured(works, tools, kind):
 
 
 @pytest.mark.parametrize(
-    "settings", [pytest.param({"accumulate": 3}, marks=pytest.mark.slow), {"amp": "bfloat16"}]
+    "settings", [pytest.param({"accumulate": 3}, marks=pytest.mark.exhaustive), {"amp": "bfloat16"}]
 )
 def test_accumulation_and_autocast_are_modelled(works, tools, settings):
     work = works.transformer(**settings)

@@ -19,7 +19,7 @@ from pyrometer.tuning.checkpointing.plan import plan_checkpoints
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
 from pyrometer.tuning.checkpointing.verify import match_gradients, measured_peak
 
-QUICK_S = 1.0
+QUICK_S = 0.3
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_budget_that_is_met_already_asks_for_nothing(works):
     assert plan.sentence.startswith("nothing to do")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_kth_block_is_a_strategy(works):
     work = works.transformer()
     plan = plan_checkpoints(work, strategy="every-k", budget=int(0.9 * measured_peak(work)), budget_s=QUICK_S)
@@ -79,7 +79,7 @@ def test_every_kth_block_is_a_strategy(works):
     assert plan.modules in [point.modules for point in plan.every_k]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_running_statistics_and_gradients_of_a_convolutional_plan_are_equal(works):
     plan = plan_checkpoints(works.unet(), budget_s=QUICK_S)
     assert plan.modules
@@ -88,7 +88,7 @@ def test_running_statistics_and_gradients_of_a_convolutional_plan_are_equal(work
     assert any("running statistics" in note for note in plan.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_allowed_slowdown_of_nothing_plans_nothing(works):
     plan = plan_checkpoints(works.transformer(), budget="1MiB", max_slowdown=1.0, budget_s=QUICK_S)
     assert plan.modules == []
@@ -204,7 +204,7 @@ def test_a_module_whose_recomputation_differs_is_found_and_left_out(works):
     assert any(module.module == "1" and "other gradients" in module.why for module in plan.excluded)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_module_whose_recomputation_fails_is_found_and_left_out(works):
     calls = []
 

@@ -278,7 +278,9 @@ FITS = [
     Applied("compile", mlp, {"mode": "default"}, SLOW),
     Applied("compile", convolutions, {"mode": "default", "freezing": True}, ANOTHER_OF_ITS_KIND),
     Applied("compile", mlp, {"mode": "default", "freezing": True, "cpp_wrapper": True}, ANOTHER_OF_ITS_KIND),
-    Applied("compile", encoder, {"mode": "default", "freezing": True, "fastpath": False}, SLOW),
+    Applied(
+        "compile", encoder, {"mode": "default", "freezing": True, "fastpath": False}, ANOTHER_OF_ITS_KIND
+    ),
     Applied("micro_batches", blocks, {"samples": 3}),
     Applied("compile_regional", blocks, {}, SLOW),
     Applied("onnxruntime", blocks, {}, IN_ONE_PROCESS),
@@ -287,7 +289,7 @@ FITS = [
     Applied("openvino", convolutions, {}, IN_ONE_PROCESS),
     Applied("openvino_bf16", convolutions, {}, (*IN_ONE_PROCESS, WITH_BFLOAT16)),
     Applied("int8_dynamic", wide, {}, SLOW),
-    Applied("int8_weight_only", wide, {}, SLOW),
+    Applied("int8_weight_only", wide, {}, ANOTHER_OF_ITS_KIND),
     Applied("prune_channels", with_spare_neurons, {"share": 0.25}),
 ]
 REFUSED = [
@@ -478,10 +480,8 @@ def test_attention_of_torch_is_written_out_for_the_compiler_and_restored_after_e
     assert torch.backends.mha.get_fastpath_enabled() == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param("int8_weight_only", marks=pytest.mark.exhaustive), "int8_dynamic"]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["int8_weight_only", "int8_dynamic"])
 def test_quantised_attention_of_torch_runs_compiled_with_frozen_weights(name, tmp_path):
     work = encoder()
     subject = subject_of(work, tmp_path)

@@ -20,6 +20,7 @@ from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import parse_target
 
 pytestmark = pytest.mark.slow
+KINDS = ["int8_dynamic", pytest.param("int8_weight_only", marks=pytest.mark.exhaustive)]
 """They import torchao, whose objects every later search for who holds a tensor would walk."""
 
 CLASSIFIER = """
@@ -78,7 +79,7 @@ def changed(work, name, folder, **parameters):
     return subject
 
 
-@pytest.mark.parametrize("name", ["int8_dynamic", "int8_weight_only"])
+@pytest.mark.parametrize("name", KINDS)
 def test_weights_of_sizeable_layers_take_a_quarter_of_the_bytes(name, tmp_path):
     model = changed(program(), name, tmp_path).model
     quantised = int8_layers(model)
@@ -89,6 +90,7 @@ def test_weights_of_sizeable_layers_take_a_quarter_of_the_bytes(name, tmp_path):
     assert type(model[3].weight.data) is torch.Tensor  # 10 features are too few
 
 
+@pytest.mark.exhaustive
 def test_only_the_dynamic_one_quantises_activations(tmp_path):
     dynamic = changed(program(), "int8_dynamic", tmp_path).model
     weight_only = changed(program(), "int8_weight_only", tmp_path).model
@@ -96,7 +98,7 @@ def test_only_the_dynamic_one_quantises_activations(tmp_path):
     assert weight_only[0].weight.act_quant_kwargs is None
 
 
-@pytest.mark.parametrize("name", ["int8_dynamic", "int8_weight_only"])
+@pytest.mark.parametrize("name", KINDS)
 def test_settings_of_the_process_stay(name, tmp_path):
     from torch._inductor import config
 
@@ -123,6 +125,7 @@ def test_calibration_sees_what_is_given_and_others_like_it(tmp_path):
     assert len({float(each.args[0].sum()) for each in inputs}) == NUM_CALIBRATIONS
 
 
+@pytest.mark.exhaustive
 def test_calibration_draws_from_a_source_that_makes_its_own(tmp_path):
     drawn = iter(range(100))
     work = pm.Inference(nn.Linear(4, 4), lambda: torch.full((2, 4), float(next(drawn))))
@@ -143,7 +146,7 @@ def test_static_ranges_quantise_the_graph_which_takes_a_compiler_to_pay(tmp_path
     assert "no int8 kernel" in not_applied(subject, (LeverChoice(lever="int8_static"),))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings(
     "ignore:To copy construct from a tensor:UserWarning"
 )  # of Inductor's own lowering

@@ -112,7 +112,9 @@ def test_memory_is_kept_to_and_what_is_beyond_is_listed_with_the_reason():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget_s", [6, 0.1], ids=["time", "no time"])
+@pytest.mark.parametrize(
+    "budget_s", [pytest.param(6, id="time", marks=pytest.mark.exhaustive), pytest.param(0.1, id="no time")]
+)
 def test_a_loader_beyond_the_limit_is_not_kept(budget_s):
     loader = DataLoader(Hungry(), batch_size=2, num_workers=3)
     tuning = tune_loader(loader, step_s=0.004, max_memory_bytes=100 * MIB, budget_s=budget_s)
@@ -122,7 +124,7 @@ def test_a_loader_beyond_the_limit_is_not_kept(budget_s):
     assert any("needs more" in note for note in tuning.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_short_epochs_are_not_called_best_before_kept_workers_were_tried(make):
     loader = DataLoader(make.Slow(0.0005, size=128), batch_size=16, shuffle=True)
     tuning = tune_loader(loader, max_workers=2, budget_s=4)
@@ -170,7 +172,7 @@ def test_an_iterable_dataset_that_shares_its_work_gets_workers(make):
     assert tuning.best.num_workers >= 3
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_iterable_dataset_that_repeats_itself_gets_one_worker_at_most(make):
     class Slowly(make.Numbers):
         def __iter__(self):

@@ -58,7 +58,7 @@ def test_a_signal_to_one_rank_stops_all_at_the_same_step(trained, tmp_path):
     assert ranks[0]["weights"] == ranks[1]["weights"]
 
 
-@pytest.mark.parametrize("kind", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("kind", [pytest.param("ddp", marks=pytest.mark.exhaustive), "fsdp2"])
 def test_ranks_train_as_one_process_with_the_global_batch_and_send_once_per_update(kind, spread):
     (alone,), ranks = spread("ddp", num_ranks=1), spread(kind)
     means = [sum(each) / 2 for each in zip(*(rank["losses"] for rank in ranks), strict=True)]
@@ -69,6 +69,7 @@ def test_ranks_train_as_one_process_with_the_global_batch_and_send_once_per_upda
     assert [rank["scheduler"] for rank in (*ranks, alone)] == [STEPS] * 3
 
 
+@pytest.mark.exhaustive
 def test_sharded_ranks_resume_bit_for_bit(spread, tmp_path):
     reference = spread("fsdp2")
     spread("fsdp2", tmp_path / "made", 4)

@@ -94,13 +94,26 @@ def test_launches_are_compared_in_turns_and_begin_anew_where_the_script_ends(lab
     ("steps", "trouble", "kind", "said"),
     [
         (100, "dies", UserProgramError, "rank 1 was ended by SIGKILL"),
-        (100, "raises", UserProgramError, "rank 1: ValueError: a bad sample \\(.*train.py:20\\)"),
-        (100, "plain", InputError, "no model is in DistributedDataParallel or was given to fully_shard"),
-        (
+        pytest.param(
+            100,
+            "raises",
+            UserProgramError,
+            "rank 1: ValueError: a bad sample \\(.*train.py:20\\)",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            100,
+            "plain",
+            InputError,
+            "no model is in DistributedDataParallel or was given to fully_shard",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
             7,
             "none",
             InputError,
             f"it ended after 7 updates of an optimizer; tune needs {FEWEST_STEPS} at least",
+            marks=pytest.mark.exhaustive,
         ),
     ],
 )
@@ -110,6 +123,7 @@ def test_what_is_wrong_with_a_script_is_told_in_a_line(steps, trouble, kind, sai
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.exhaustive
 def test_a_rank_that_hangs_is_told_with_its_line(laboratory, script, monkeypatch):
     line = next(n for n, text in enumerate(script.read_text().splitlines(), 1) if "# HERE" in text)
     lab = laboratory(100, "hangs")

@@ -266,7 +266,7 @@ def test_a_recipe_of_a_search_is_applied_without_exporting_again(tmp_path):
     assert run.stdout.strip() == "True", run.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_folder_for_a_recipes_files_goes_with_the_process(tmp_path):
     code = (
         "from pyrometer.tuning.recipe.recipe import _folder; folder = _folder(None);"

@@ -98,7 +98,7 @@ def test_each_bucket_is_compiled_once_and_never_again(models, lengths, buckets):
     assert list(log.of("recompile_reasons")) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_more_graphs_than_torchs_recompile_limit_do_not_disturb_one_another(models, lengths):
     if not isolates_recompiles():
         pytest.skip("this torch cannot keep functions behind graph breaks apart")
@@ -306,7 +306,7 @@ def test_a_model_of_which_nothing_is_compiled_runs_unpadded_and_says_so(kind, pr
         assert seen[-2:] == [8, 12]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_model_that_was_compiled_elsewhere_is_not_taken_for_one_without_graphs(models):
     if not isolates_recompiles():
         pytest.skip("this torch cannot keep functions behind graph breaks apart")
@@ -409,7 +409,7 @@ def test_statistics_add_up(lengths, buckets):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["Pointwise", "Broken"])
+@pytest.mark.parametrize("kind", [pytest.param("Pointwise", marks=pytest.mark.exhaustive), "Broken"])
 def test_threads_share_the_graphs(kind, models, buckets):
     if kind == "Broken" and not isolates_recompiles():
         pytest.skip("this torch cannot keep functions behind graph breaks apart")
@@ -490,7 +490,7 @@ def test_images_keep_their_memory_format():
     assert runner.statistics().num_graphs == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_edges_by_hand_are_kept_and_nothing_is_learned(models):
     model = models.Pointwise()
     runner = ShapeBuckets(model, {"x": {1: [8, 12, 20]}}, backend="eager", learn_calls=1)

@@ -59,7 +59,7 @@ def test_every_way_is_measured_and_the_cheapest_recommended(models, tmp_path):
     assert from_json(ShapeStrategies, to_json(advice)) == advice
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_model_that_bears_no_padding_gets_another_recommendation(models):
     advice = recommend_shapes(
         pm.Inference(models.ConvNet(), torch.randn(2, 4, 30)),
@@ -132,7 +132,7 @@ def test_what_cannot_be_compared_is_told(models):
         advise(nn.Linear(4, 4), strategies=["fast"])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_way_finds_in_the_cache_what_another_left(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
 

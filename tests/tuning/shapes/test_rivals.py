@@ -75,7 +75,7 @@ def test_the_number_of_buckets_follows_from_the_time_that_steps_take(precompiled
     assert len(steep.plan.axes[0].edges) > 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_edges_and_costs_that_are_given_stay(precompiled, models):
     given, _ = precompiled(lambda _way, _size: 1.0, step_cost=float)
     assert len(given.plan.axes[0].edges) > 2
@@ -148,7 +148,7 @@ def test_calls_go_the_way_that_wins_where_that_is_asked_for(precompiled, best):
     assert any("as is done" in note for note in after.notes) == (best != "buckets")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_without_being_asked_buckets_go_on_although_they_lose(precompiled):
     speed = {"buckets": 4.0, "dynamic": 3.0, "eager": 3.7, "one_size": 11.0}
     runner, _ = precompiled(lambda way, size: speed[way] * size * 1e-3)

@@ -82,6 +82,7 @@ def test_a_metric_that_says_nothing_is_refused_before_anything_is_tried(
         asked.keep_reference(baseline)
 
 
+@pytest.mark.exhaustive
 def test_a_program_that_fails_is_told_in_its_own_words(programs, tmp_path):
     with (
         pytest.raises(UserProgramError, match="no weights here"),
@@ -199,7 +200,7 @@ def convolutions(programs, tmp_path_factory):
 @pytest.mark.parametrize(
     "choices",
     [
-        [LeverChoice(lever="aot_inductor")],
+        pytest.param([LeverChoice(lever="aot_inductor")], marks=pytest.mark.exhaustive),
         pytest.param(
             [LeverChoice(lever="aot_inductor", parameters={"freezing": True})], marks=pytest.mark.exhaustive
         ),

@@ -105,7 +105,7 @@ def test_what_was_not_seen_is_said(
     assert any(note in each for each in record.notes), record.notes
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_script_that_calls_nothing_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     record = observe([str(SCRIPTS / "imports_only.py")])
     assert record.notes == [

@@ -45,9 +45,9 @@ WITH_TORCH = [
     pytest.param(("train.py", "--epochs", "2"), marks=pytest.mark.exhaustive),
     pytest.param(("train.py", "--epochs", "1", "--workers", "2"), marks=pytest.mark.exhaustive),
     pytest.param(("torch_failures.py",), marks=pytest.mark.exhaustive),
-    ("torch_failures.py", "workers"),
+    pytest.param(("torch_failures.py", "workers"), marks=pytest.mark.exhaustive),
     ("many_things.py",),
-    ("compiled.py", "aot_eager"),
+    pytest.param(("compiled.py", "aot_eager"), marks=pytest.mark.exhaustive),
 ]
 
 

@@ -115,7 +115,7 @@ def test_a_mode_between_two_graphs_is_not_compiled(graphs: list[Any]) -> None:
     assert len(graphs) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_neither_it_nor_a_profiler_imports_the_compiler() -> None:
     code = """
 import sys, torch
