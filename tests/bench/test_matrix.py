@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from pyrometer.bench.matrix import matrix as module
 from pyrometer.bench.matrix.axes import parse_axes
@@ -346,6 +347,20 @@ def test_training_with_amp_is_compared_with_float32(filled):
 
 
 @pytest.mark.slow
+def test_a_compiled_cell_tells_compiling_from_its_steps(filled, monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    cell = filled("mlp", {"batch_size": 4, "mode": "default"})
+    torch.compiler.reset()
+    assert cell.measurement.compile_s > 0.5
+    assert cell.measurement.first_call_s > 10 * cell.measurement.median_s
+    assert (cell.graphs.num_graphs, cell.graphs.num_breaks) == (1, 0)
+    assert cell.error.within_tolerance
+    assert cell.error.max_rel < 1e-5
+    assert cell.verdict.ci_low <= cell.verdict.ratio <= cell.verdict.ci_high
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive  # processes of its own run cells of `pyrometer bench --matrix`, too
 def test_a_real_matrix(targets, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "CELL_S", 0.5)  # of steps that take microseconds
     axes = parse_axes(["mode=eager,default", "batch=4"])

@@ -150,6 +150,7 @@ def test_twice_the_depth_is_slower_in_every_process(targets):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # on known processes, below
 def test_the_budget_holds_and_the_verdict_says_what_is_missing(targets):
     v = replicate(targets("shallow"), targets("deep"), processes=5, budget_s=0.5)
     assert v.outcome == "undecided"
@@ -159,12 +160,14 @@ def test_the_budget_holds_and_the_verdict_says_what_is_missing(targets):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # as whatever a fresh process raises
 def test_a_factory_that_fails_is_the_users_error(targets):
     with pytest.raises(UserProgramError, match="RuntimeError: no such split"):
         replicate(targets("broken"), targets("broken"), processes=3)
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_factory_that_is_missing_is_a_target_error(targets):
     with pytest.raises(TargetError, match="nowhere"):
         replicate(targets("shallow"), targets("nowhere"), processes=3)

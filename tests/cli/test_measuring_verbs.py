@@ -126,7 +126,7 @@ def test_bench_versus_gives_the_verdict(project, call):
         "--vs",
         "model.py:large",
         "--budget",
-        "20s",
+        "5s",
         "--margin",
         "4%",
         "--json",
@@ -219,7 +219,7 @@ def test_ctrl_c_keeps_the_blocks_of_a_comparison(project):
 @pytest.mark.measuring
 @pytest.mark.slow
 def test_calibrate_says_what_can_be_told_apart(project):
-    done = pyrometer(project, "calibrate", "model.py:small", "--budget", "15s", "--json")
+    done = pyrometer(project, "calibrate", "model.py:small", "--budget", "8s", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("calibrate"))

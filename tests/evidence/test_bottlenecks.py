@@ -68,9 +68,7 @@ def test_the_first_finding_is_the_fault_at_its_line(fault: Fault) -> None:
 
 @pytest.mark.slow
 @pytest.mark.measuring
-@pytest.mark.parametrize(
-    "fault", standing_for_all({fault.name: fault for fault in FAULTS}, "slow_loader", "item_each_step")
-)
+@pytest.mark.parametrize("fault", standing_for_all({fault.name: fault for fault in FAULTS}, "slow_loader"))
 def test_so_it_is_where_the_program_is_observed_anew(fault: Fault) -> None:
     assert_is_fault(
         serious(explain(observed(FILES[fault.name], budget_s=QUICK_S), (FILES[fault.name],)))[0], fault

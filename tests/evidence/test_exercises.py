@@ -74,6 +74,7 @@ def test_the_video_encoders_largest_operator_is_a_finding_with_its_line() -> Non
 
 
 @anew
+@pytest.mark.exhaustive  # as the faults of the perception model
 def test_the_operator_is_found_where_the_video_encoder_is_observed_anew() -> None:
     assert_is_convolution(diagnosed_anew("video_encoder"))
 

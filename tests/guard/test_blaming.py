@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from representative import every
 
 from pyrometer.guard.blaming import Search, smallest_failing
 from pyrometer.guard.gate import Gate, Revision
@@ -115,11 +116,14 @@ def test_the_hunk_that_copies_is_named_among_harmless_ones(repo, call):
 
 
 @pytest.mark.slow
-def test_bisect_names_the_commit_that_copies(repo, call):
+@pytest.mark.parametrize("earlier", every(2, [[], ["harmless"]]))
+def test_bisect_names_the_commit_that_copies(repo, call, earlier):
+    """One before it that is good takes another two jobs, which are as those that found it."""
     good = repo.git("rev-parse", "HEAD")
     model = (repo.root / "model.py").read_text()
     copying = model.replace("torch.relu(self.a(x))", "torch.relu(self.a(x)).clone()")
-    repo.commit({"notes.txt": "a"}, "harmless")
+    for name in earlier:
+        repo.commit({"notes.txt": "a"}, name)
     guilty = repo.commit({"model.py": copying}, "copies")
     repo.commit({"notes.txt": "b"}, "harmless too")
     before = repo.state()

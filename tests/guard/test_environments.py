@@ -71,16 +71,21 @@ def changed(new_repository):
 
 @pytest.mark.slow
 def test_a_dependency_that_copies_is_found_since_each_side_has_its_own(changed, guard):
+    """And a counter that regressed needs no pair where only the verdict is asked for."""
     done = guard(changed, "check", "--json", "--no-store", "--fail-fast")
     report = json.loads(done.stdout)
     gates = {one["metric"]: one for one in report["gates"]}
     assert "environments of their own: requirements.txt differs" in report["notes"]
     assert (gates["copies"]["base"], gates["copies"]["head"]) == (0, 1)
+    assert gates["copies"]["outcome"] == "regressed"
+    assert report["num_pairs"] == 0
+    assert not any(gate["why"] for gate in report["gates"])
     assert done.returncode == 1
     assert changed.git("worktree", "list").count("\n") == 0
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # lines of code are blamed in the same way
 def test_the_line_that_asks_for_it_is_blamed_by_environments_made_for_each_part(changed, guard, unpacked):
     done = guard(changed, "blame", "--json")
     found = json.loads(done.stdout)

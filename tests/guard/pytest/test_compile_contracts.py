@@ -80,6 +80,7 @@ def test_a_backend_that_fails_keeps_nothing(contract):
         contract.max_graph_breaks(work, 1000)
 
 
+@pytest.mark.exhaustive  # as for any backend that fails
 def test_without_a_compiler_of_c(run_suite, monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", str(tmp_path / "no-g++"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))

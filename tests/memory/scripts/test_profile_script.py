@@ -230,7 +230,7 @@ def assert_is_told(profile: MemoryProfile) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", COMPILED_AS)
+@pytest.mark.parametrize("how", standing_for_all({how: how for how in COMPILED_AS}, "function"))
 def test_compiled_code_runs_compiled(
     how: str, follow_here: Callable[..., FollowedHere], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -247,6 +247,7 @@ def test_compiled_code_runs_compiled(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # few scripts profile themselves
 def test_the_scripts_own_profiler_has_precedence(run_both: RunBoth) -> None:
     code = COMPILED.replace("FUNCTION", COMPILED_AS["function"])
     inside = code.replace(
@@ -263,6 +264,7 @@ def test_the_scripts_own_profiler_has_precedence(run_both: RunBoth) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # a whole training, as the first here
 def test_an_example_as_users_run_it(run_both: RunBoth) -> None:
     few = ("--epochs", "1", "--batch-size", "16", "--train-size", "752", "--val-size", "64")
     both = run_both(EXAMPLES / "cnn_classifier.py", *few, leak_steps=None)

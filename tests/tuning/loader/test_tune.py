@@ -52,7 +52,7 @@ def waiting():
     state = generator.get_state()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="This DataLoader will create")
-        return Waiting(loader, state, tune_loader(loader, step_s=0.01, budget_s=20))
+        return Waiting(loader, state, tune_loader(loader, step_s=0.01, budget_s=10))
 
 
 @pytest.mark.measuring
@@ -86,14 +86,14 @@ def test_the_tuned_loader_is_the_users_with_other_settings(waiting):
 @pytest.mark.measuring
 @pytest.mark.slow
 def test_for_tiny_samples_workers_are_slower_and_go(make):
-    tuning = tune_loader(DataLoader(make.Slow(size=2000), batch_size=4, num_workers=3), budget_s=25)
+    tuning = tune_loader(DataLoader(make.Slow(size=2000), batch_size=4, num_workers=3), budget_s=8)
     assert tuning.best == LoaderSettings()
     assert tuning.gain.ci_high < 0.7
 
 
 @pytest.mark.measuring
 def test_a_loader_that_is_best_already_is_said_to_be(make):
-    tuning = tune_loader(DataLoader(make.Slow(size=2000), batch_size=4), max_workers=1, budget_s=4)
+    tuning = tune_loader(DataLoader(make.Slow(size=2000), batch_size=4), max_workers=1, budget_s=2)
     assert tuning.best == tuning.before == LoaderSettings()
     assert tuning.gain is None
     assert "already best" in tuning.sentence
@@ -103,7 +103,7 @@ def test_a_loader_that_is_best_already_is_said_to_be(make):
 @pytest.mark.measuring
 @pytest.mark.slow
 def test_memory_is_kept_to_and_what_is_beyond_is_listed_with_the_reason():
-    tuning = tune_loader(Hungry(), batch_size=2, step_s=0.004, max_memory_bytes=1000 * MIB, budget_s=20)
+    tuning = tune_loader(Hungry(), batch_size=2, step_s=0.004, max_memory_bytes=1000 * MIB, budget_s=10)
     refused = [settings for settings in tuning.tried if settings.refused]
     assert tuning.best.num_workers == 2
     assert all("1000 MiB are allowed" in settings.refused for settings in refused)
@@ -141,7 +141,7 @@ def test_without_time_it_is_undecided(make):
 
 @pytest.mark.measuring
 def test_three_samples_are_enough(make):
-    tuning = tune_loader(make.Slow(size=3), budget_s=3)
+    tuning = tune_loader(make.Slow(size=3), budget_s=1)
     assert tuning.best.num_workers == 0
 
 
@@ -207,7 +207,7 @@ def test_the_training_itself_may_take_the_batches(make):
     work = make.training(loader, 0.02)
     before = [parameter.detach().clone() for parameter in work.parts.model.parameters()]
     state = torch.get_rng_state()
-    tuning = tune_loader(loader, work=work, budget_s=20)
+    tuning = tune_loader(loader, work=work, budget_s=10)
     assert tuning.best.num_workers >= 2
     assert tuning.gain.ci_high < 0.8
     assert torch.equal(torch.get_rng_state(), state)
