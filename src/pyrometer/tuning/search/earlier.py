@@ -26,7 +26,7 @@ def corrections_of(earlier: Iterable[PredictedLever]) -> dict[str, Ratio]:
     >>> met = dict(run_id="", rules=[], predicted_low=0.5, predicted_high=0.72, measured_low=0.3, measured_high=0.3)
     >>> seen = [PredictedLever(target=target, lever="openvino", measured=0.3, **met) for target in ("a", "b", "c")]
     >>> {name: round(factor, 2) for name, factor in corrections_of(seen).items()}
-    {'openvino': 0.6}
+    {'openvino': 0.59}
     """
     logs: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for each in earlier:
