@@ -14,7 +14,7 @@ from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import read_job
 from pyrometer.trace.reading.read import read_trace
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 SLEEP_S = 0.15
 WORKER = Path(__file__).parent / "gloo_worker.py"
