@@ -451,7 +451,7 @@ def reproduce(names: list[str], folder: Path) -> int:
     held = total = 0
     print(f"{'model':<14}{'claimed':<26}{'again':<8}held")
     for name in names:
-        place, path = folder / f"{name}.json", folder / f"{name}.recipe.toml"
+        place, path = folder / f"{_stem(name)}.json", folder / f"{_stem(name)}.recipe.toml"
         found = from_json(Found, place.read_bytes()) if place.exists() else None
         if found is None or found.claimed is None:
             continue
@@ -464,7 +464,7 @@ def reproduce(names: list[str], folder: Path) -> int:
         holds = low <= (found.again or 0.0) <= high
         held, total = held + holds, total + 1
         claimed = f"{ratio:.3f} ({low:.3f}–{high:.3f})"
-        print(f"{name:<14}{claimed:<26}{found.again:<8.3f}{'yes' if holds else 'no'}", flush=True)
+        print(f"{_stem(name):<14}{claimed:<26}{found.again:<8.3f}{'yes' if holds else 'no'}", flush=True)
     print(f"{held} of {total} claims held")
     return 0
 
