@@ -339,14 +339,14 @@ def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive
             found = replace(found, exhausted=_exhausted(_target(name), found, settings.only))
             place.write_bytes(to_json(found))
         every[name] = found
-    print(f"{'model':<14}{'faster':<24}{'over compile':<14}{'search':<14}recipe")
+    print(f"{'model':<22}{'faster':<24}{'over compile':<14}{'search':<14}recipe")
     for name, found in every.items():
         faster = "nothing proved"
         if found.claimed is not None:
             ratio, low, high = found.claimed
             faster = f"{1 / ratio:.2f}× ({1 / high:.2f}–{1 / low:.2f})"
         took = format_seconds(found.took_s)
-        print(f"{_stem(name):<14}{faster:<24}{found.compiled / found.ratio:<14.2f}{took:<14}{found.recipe}")
+        print(f"{_stem(name):<22}{faster:<24}{found.compiled / found.ratio:<14.2f}{took:<14}{found.recipe}")
         if found.exhausted is not None:
             best, reached, cost = found.exhausted
             print(f"{'':<14}{reached:.1%} of the best of all ({best}) at {cost:.0%} of its cost")
@@ -449,7 +449,7 @@ def _runs(chosen: list[LeverChoice]) -> bool:
 def reproduce(names: list[str], folder: Path) -> int:
     """Each claim again: how many lie within the interval that was reported."""
     held = total = 0
-    print(f"{'model':<14}{'claimed':<26}{'again':<8}held")
+    print(f"{'model':<22}{'claimed':<26}{'again':<8}held")
     for name in names:
         place, path = folder / f"{_stem(name)}.json", folder / f"{_stem(name)}.recipe.toml"
         found = from_json(Found, place.read_bytes()) if place.exists() else None
@@ -464,7 +464,7 @@ def reproduce(names: list[str], folder: Path) -> int:
         holds = low <= (found.again or 0.0) <= high
         held, total = held + holds, total + 1
         claimed = f"{ratio:.3f} ({low:.3f}–{high:.3f})"
-        print(f"{_stem(name):<14}{claimed:<26}{found.again:<8.3f}{'yes' if holds else 'no'}", flush=True)
+        print(f"{_stem(name):<22}{claimed:<26}{found.again:<8.3f}{'yes' if holds else 'no'}", flush=True)
     print(f"{held} of {total} claims held")
     return 0
 
