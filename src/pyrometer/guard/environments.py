@@ -7,7 +7,6 @@ the environment of this process, whose interpreter it shares. The guard itself i
 from __future__ import annotations
 
 import fnmatch
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -182,11 +181,12 @@ def build_environment(tree: Path, folder: Path, settings: GuardSettings, side: s
         _run(side, tree, [uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
         _run(side, tree, [uv, "pip", "install", "--quiet", "--python", str(python), *wanted])
     else:
-        # Where a pip is installed here it serves the new environment, too: to unpack another takes longer than most installs.
-        bare = importlib.util.find_spec("pip") is not None
-        _run(side, tree, [sys.executable, "-m", "venv", *["--without-pip"] * bare, str(folder)])
-        pip = [sys.executable, "-m", "pip", "--python", str(python)] if bare else [str(python), "-m", "pip"]
-        _run(side, tree, [*pip, "install", "--quiet", "--disable-pip-version-check", *wanted])
+        _run(side, tree, [sys.executable, "-m", "venv", str(folder)])
+        _run(
+            side,
+            tree,
+            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted],
+        )
     return str(python)
 
 

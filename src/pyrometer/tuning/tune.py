@@ -234,7 +234,8 @@ def _lacking(
     """The levers that nothing but their packages keeps from being tried."""
     for lever in wanted:
         is_allowed = settings.may_change_meaning or lever.fix_class != "semantic"
-        if is_allowed and surveyed.refused.get(lever.name) == missing_packages(lever):
+        reason = surveyed.refused.get(lever.name)
+        if is_allowed and reason is not None and reason == missing_packages(lever):
             yield lever
 
 

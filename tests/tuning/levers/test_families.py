@@ -517,13 +517,11 @@ def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
     assert missing_packages(lever) == f"needs no_such_package: pip install 'pyrometer[{lever.extra}]'"
 
 
-def test_what_one_command_would_install_is_told_once(monkeypatch):
-    found = [find_lever(name) for name in ("drop_dropout", "onnxruntime", "openvino", "openvino_bf16")]
-    assert uninstalled(found[:1]) is None
-    monkeypatch.setattr(type(found[1]), "modules", ("no_such_package",))
-    monkeypatch.setattr(type(found[2]), "modules", ("no_such_package",))
+def test_what_one_command_would_install_is_told_once():
+    lacking = [find_lever(name) for name in ("onnxruntime", "openvino", "openvino_bf16")]
+    assert uninstalled([]) is None
     told = "not tried without their packages: onnxruntime, openvino, openvino_bf16; pip install 'pyrometer[onnx,openvino]'"
-    assert uninstalled(found) == told
+    assert uninstalled(lacking) == told
 
 
 def test_every_lever_is_tested():

@@ -43,6 +43,10 @@ def test_a_target_that_is_searched_again_and_again_counts_once():
     assert again == pytest.approx(once)
 
 
+def test_what_a_finding_predicted_of_a_program_says_nothing_about_others():
+    assert corrections_of([searched("a", 0.35, rules=["PYR503"])]) == {}
+
+
 def test_parameters_of_a_lever_share_what_is_learned():
     seen = [searched("a", 0.4, lever=f"compile(mode=default, freezing={frozen})") for frozen in (True, False)]
     assert corrections_of(seen).keys() == {"compile"}

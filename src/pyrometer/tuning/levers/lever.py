@@ -168,13 +168,10 @@ def missing_packages(lever: LeverOf[Any]) -> str | None:
     return f"needs {', '.join(missing)}: {how}"
 
 
-def uninstalled(levers: Iterable[LeverOf[Any]]) -> str | None:
-    """Levers whose packages an extra would bring, and the one command that installs all of these; `None` where there are none."""
-    missing = [lever for lever in levers if lever.extra is not None and missing_packages(lever)]
-    if not missing:
+def uninstalled(lacking: Iterable[LeverOf[Any]]) -> str | None:
+    """What installs the packages of levers that lack theirs, as one command; `None` where no extra brings any of them."""
+    by_name = {lever.name: lever.extra for lever in lacking if lever.extra is not None}
+    if not by_name:
         return None
-    names, extras = (
-        ", ".join(lever.name for lever in missing),
-        sorted({str(lever.extra) for lever in missing}),
-    )
-    return f"not tried without their packages: {names}; pip install 'pyrometer[{','.join(extras)}]'"
+    extras = ",".join(sorted(set(by_name.values())))
+    return f"not tried without their packages: {', '.join(by_name)}; pip install 'pyrometer[{extras}]'"

@@ -23,6 +23,8 @@ DRAWN = 1.0
 def corrections_of(earlier: Iterable[PredictedLever]) -> dict[str, Ratio]:
     """By lever: the factor by which predictions were off; a target counts once, however often it was searched.
 
+    Where a finding said something of the very program, its range was not what is corrected here.
+
     >>> met = dict(run_id="", rules=[], predicted_low=0.5, predicted_high=0.72, measured_low=0.3, measured_high=0.3)
     >>> seen = [PredictedLever(target=target, lever="openvino", measured=0.3, **met) for target in ("a", "b", "c")]
     >>> {name: round(factor, 2) for name, factor in corrections_of(seen).items()}
@@ -30,6 +32,8 @@ def corrections_of(earlier: Iterable[PredictedLever]) -> dict[str, Ratio]:
     """
     logs: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for each in earlier:
+        if each.rules:
+            continue
         off = math.log(max(each.measured, 1e-3) / each.predicted * each.learned)
         logs[each.name][each.target].append(off)
     return {

@@ -77,7 +77,9 @@ def refreshed_source(
 def _refreshed(given: Arguments, generator: torch.Generator, takes: Takes) -> Arguments:
     """Rows of tables of different sizes, say, cannot change places: then only floating-point numbers are drawn anew."""
     fresh = given.mapped(lambda tensor: refreshed(tensor, generator))
-    return fresh if takes(fresh) else _floats_mapped(given, lambda tensor: refreshed(tensor, generator))
+    if all(tensor.is_floating_point() for tensor in given.tensors()) or takes(fresh):
+        return fresh
+    return _floats_mapped(given, lambda tensor: refreshed(tensor, generator))
 
 
 def _floats_mapped(arguments: Arguments, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
