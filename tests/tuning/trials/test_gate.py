@@ -41,10 +41,12 @@ def test_a_nan_in_the_error_itself_is_no_pass():
     ).passes
 
 
-def test_only_a_semantic_lever_may_choose_other_classes():
+def test_whether_other_classes_may_be_chosen_is_for_the_users_metric_to_say():
     other = CaseError(label="as given", max_rel=1e-5, cosine=1.0, different="3 of 8 whole numbers differ")
-    assert judge([other], "tolerance", Limits()).refused == "as given: 3 of 8 whole numbers differ"
-    assert judge([other], "semantic", Limits()).passes
+    told = "as given: 3 of 8 whole numbers differ; --metric would say whether that matters"
+    assert judge([other], "tolerance", Limits()).refused == told
+    assert judge([other], "tolerance", Limits(), metrics=(0.9, 0.9)).passes
+    assert not judge([other], "tolerance", Limits(), metrics=(0.9, 0.8)).passes
 
 
 def test_what_was_skipped_does_not_count():

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 from typing import Any, TypeVar
 
 import torch
@@ -66,10 +67,15 @@ def numeric_error(output: Any, reference: Any, tolerance: float) -> OutputError:
     (0.0005, True)
     """
     mismatch, pairs = paired(output, reference)
-    largest = max((_largest(expected) for _, expected in pairs), default=0.0)
-    different = None if mismatch is not None else _different(output, reference)
+    discrete = [_is_discrete(leaf) for leaf in pytree.tree_leaves(reference)]
+    whole, amounts = [], pairs
+    if mismatch is None:
+        whole = list(itertools.compress(pairs, discrete))
+        amounts = list(itertools.compress(pairs, (not each for each in discrete)))
+    different = _different(whole)
+    largest = max((_largest(expected) for _, expected in amounts), default=0.0)
     max_abs, max_rel, cosine = 0.0, 0.0, 1.0
-    for actual, expected in pairs:
+    for actual, expected in amounts:
         off = _largest(actual - expected)
         max_abs = max(max_abs, off)
         max_rel = max(max_rel, off / (_largest(expected) or largest or 1.0))
@@ -173,14 +179,14 @@ def paired(output: Any, reference: Any) -> tuple[str | None, list[tuple[torch.Te
     return mismatch, pairs
 
 
-def _different(output: Any, reference: Any) -> str | None:
-    """How many of the whole numbers of alike nestings differ; pixels are amounts, and left to the tolerance."""
-    differ, total = 0, 0
-    for our, their in zip(pytree.tree_leaves(output), pytree.tree_leaves(reference), strict=True):
-        kind = their.dtype if isinstance(their, torch.Tensor) else type(their)
-        if kind in _DISCRETE:
-            actual, expected = _numbers(our), _numbers(their)
-            differ, total = differ + int((actual != expected).sum()), total + expected.numel()
+def _is_discrete(leaf: Any) -> bool:
+    """Whether a leaf holds ids or choices; pixels are amounts."""
+    return (leaf.dtype if isinstance(leaf, torch.Tensor) else type(leaf)) in _DISCRETE
+
+
+def _different(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> str | None:
+    differ = sum(int((actual != expected).sum()) for actual, expected in pairs)
+    total = sum(expected.numel() for _, expected in pairs)
     return f"{differ} of {counted(total, 'whole number')} differ" if differ else None
 
 

@@ -120,7 +120,7 @@ def judge(
         fix_class: of the configuration.
         limits: what is legal.
         metrics: the user's metric of the reference and of the changed model; more is better. It decides in place of the
-            errors where the class is `semantic`, and beside them otherwise.
+            errors where the class is `semantic`, and beside them otherwise; of whole numbers, such as chosen classes, it decides.
 
     >>> judge([CaseError(label="as given", max_abs=1.0, max_rel=0.5, cosine=0.9)], "tolerance", Limits()).refused
     'as given: off by 5.0e-01 of the largest value, where 3e-02 is legal'
@@ -128,7 +128,8 @@ def judge(
     largest = limits.largest_error(fix_class)
     refused = _of_metric(metrics, limits)
     if refused is None and (fix_class != "semantic" or metrics is None):
-        refused = next((reason for case in cases if (reason := _of_case(case, largest, fix_class))), None)
+        reasons = (_of_case(case, largest, fix_class, has_metric=metrics is not None) for case in cases)
+        refused = next((reason for reason in reasons if reason), None)
     if refused is None and metrics is not None and fix_class == "semantic":
         refused = next(
             (f"{case.label}: {case.mismatch}" for case in cases if case.mismatch and not case.skipped), None
@@ -154,13 +155,13 @@ def _of_metric(metrics: tuple[float, float] | None, limits: Limits) -> str | Non
     return f"the metric fell from {reference:.6g} to {changed:.6g}, where {least:.6g} is the least"
 
 
-def _of_case(case: CaseError, largest: float, fix_class: FixClass) -> str | None:
+def _of_case(case: CaseError, largest: float, fix_class: FixClass, *, has_metric: bool) -> str | None:
     if case.skipped is not None:
         return None
     if case.mismatch is not None:
         return f"{case.label}: {case.mismatch}"
-    if case.different is not None and fix_class != "semantic":
-        return f"{case.label}: {case.different}"
+    if case.different is not None and not has_metric:
+        return f"{case.label}: {case.different}; --metric would say whether that matters"
     if case.max_rel is not None and not case.max_rel <= largest:
         return f"{case.label}: off by {case.max_rel:.1e} of the largest value, where {largest:.0e} is legal"
     least = LOWEST_COSINE[fix_class]
