@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from pyrometer.trace.difference.compare import SAME_TRACE, decide, diff_traces
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reading.read import read_trace
 
+OPS = ("aten::conv2d", "aten::batch_norm", "aten::linear", "aten::softmax")
 MACHINE = {"deviceProperties": [{"id": 0, "name": "NVIDIA A100"}]}
 OTHER = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]}
 
@@ -297,6 +300,35 @@ def test_added_operators_of_a_small_trace_are_named(real_traces):
     assert {"All2All_Pooled_Req", "CatBackward0", "AddmmBackward0"} <= set(diff.nodes[0].added)
     lost = next(kernel for kernel in diff.kernels if kernel.calls_b < kernel.calls_a)
     assert (lost.calls_a, lost.calls_b) == (1.5, 1.0)
+
+
+@pytest.fixture
+def host_record(new_builder, tmp_path):
+    """Writes a trace of a host: `host_record("a.json", 20, 30, 40)` has steps of three operators that long."""
+
+    def write(name, *lengths):
+        builder, at = new_builder(tmp_path), 0.0
+        for step in range(6):
+            builder.annotate(f"ProfilerStep#{step}", at, sum(lengths) + 10 * len(lengths))
+            for op, length in zip(OPS, lengths, strict=False):
+                builder.op(op, at, length + step % 3)
+                at += length + 10
+        return builder.read(name)
+
+    return write
+
+
+def test_where_each_operator_took_longer_alike_the_machine_may_be_slower(host_record):
+    a = host_record("a.json", 200, 300, 400)
+    diff = diff_traces(a, host_record("b.json", 350, 600, 800))
+    assert diff.outcome == "undecided"
+    assert re.match(r"undecided: 1\.9\d× slower \(.*\), but each operator changed alike", diff.sentence)
+
+
+@pytest.mark.parametrize("lengths", [(200, 600, 800), (1000, 300, 400), (20, 700, 900)])
+def test_where_an_operator_stayed_as_it_was_the_program_is_slower(host_record, lengths):
+    a = host_record("a.json", 200, 300, 400)
+    assert diff_traces(a, host_record("b.json", *lengths)).outcome == "slower"
 
 
 @pytest.mark.measuring

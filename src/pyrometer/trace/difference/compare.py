@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,7 @@ from pyrometer.trace.difference.change import (
     run_margin,
 )
 from pyrometer.trace.difference.comparability import compare_circumstances
+from pyrometer.trace.difference.evenness import changed_alike
 from pyrometer.trace.difference.groups import compare_groups, compare_kernels, compare_operators
 from pyrometer.trace.difference.pauses import find_pauses
 from pyrometer.trace.difference.record import (
@@ -46,6 +49,13 @@ PAUSES = (
     "pyrometer bench A --vs B would resolve it"
 )
 
+ALIKE = (
+    "but each operator changed alike, as where the machine is slower or busier or has other threads; "
+    "pyrometer bench A --vs B would resolve it"
+)
+
+ALL = sys.maxsize
+
 
 def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = False) -> TraceDiff:
     """What changed from trace a to trace b; ratios are b/a, below 1 is faster.
@@ -72,8 +82,11 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = Fal
         outcome, sentence = "same", SAME_TRACE
     else:
         outcome, sentence = decide(step, margin, (a.steps.height, b.steps.height))
-        if not on_device and outcome in ("faster", "slower") and not _holds_without_pauses(a, b, outcome):
-            outcome, sentence = "undecided", f"undecided: {sentence}, {PAUSES}"
+        if not on_device and outcome in ("faster", "slower"):
+            doubt = _doubt(a, b, outcome, step)
+            outcome, sentence = (
+                ("undecided", f"undecided: {sentence}, {doubt}") if doubt else (outcome, sentence)
+            )
     return TraceDiff(
         outcome=outcome,
         sentence=sentence,
@@ -98,6 +111,15 @@ def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
         return np.array([trace.activity.span_ns])
     lengths: npt.NDArray[np.int64] = (steps["end_ns"] - steps["start_ns"]).to_numpy()
     return lengths
+
+
+def _doubt(a: RankTrace, b: RankTrace, outcome: Outcome, step: TimeChange) -> str | None:
+    """Why a change on the host may be the machine's and not the program's."""
+    if not _holds_without_pauses(a, b, outcome):
+        return PAUSES
+    if step.ratio is not None and changed_alike(compare_operators(a, b, ALL), step.ratio):
+        return ALIKE
+    return None
 
 
 def _holds_without_pauses(a: RankTrace, b: RankTrace, outcome: Outcome) -> bool:
