@@ -28,7 +28,8 @@ from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.record import Conditions, Cpu, Environment, Gpu
 from pyrometer.record import from_dict
 from pyrometer.report.documents import BenchDocument, CheckDocument
-from pyrometer.report.target_documents import MatrixDocument, TargetDocument, TuneDocument
+from pyrometer.report.target_documents import MatrixDocument, TargetDocument
+from pyrometer.tuning.outcome import Tuning
 
 SEARCHES = ("convolutions",)
 """Recorded searches, by the names of their files."""
@@ -391,10 +392,10 @@ def matrix_document() -> MatrixDocument:
     )
 
 
-def search_document(name: str) -> TuneDocument:
+def search_document(name: str) -> Tuning:
     """A search as it was recorded, with fewer samples of its baseline."""
     path = Path(__file__).parent / "searches" / f"{name}.json"
-    return from_dict(TuneDocument, json.loads(path.read_text(encoding="utf-8")))
+    return from_dict(Tuning, json.loads(path.read_text(encoding="utf-8")))
 
 
 def make_starts() -> ColdStarts:
@@ -442,7 +443,7 @@ def replicated_verdict() -> Verdict:
     )
 
 
-def all_documents() -> dict[str, TargetDocument]:
+def all_documents() -> dict[str, TargetDocument | Tuning]:
     return {
         "matrix": matrix_document(),
         **{name: search_document(name) for name in SEARCHES},

@@ -18,10 +18,9 @@ from pyrometer.report.chinese import chinese
 from pyrometer.report.facts import recipes as of_recipes
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts import tuning_course as course
-from pyrometer.report.target_documents import TuneDocument
 from pyrometer.report.tuned_predictions import lines
 from pyrometer.tuning.levers.choice import LeverChoice
-from pyrometer.tuning.outcome import LeverOutcome, StageReport
+from pyrometer.tuning.outcome import LeverOutcome, StageReport, Tuning
 from pyrometer.tuning.predictions import PredictedLever, judge_predictions
 from pyrometer.tuning.recipe.comparing import compare_tunings
 
@@ -46,7 +45,7 @@ def outcome(name, ratio, against=(), replaces=False, result="kept", **fields):
     )
 
 
-def with_levers(search: TuneDocument, outcomes, recipe) -> TuneDocument:
+def with_levers(search: Tuning, outcomes, recipe) -> Tuning:
     kept = replace(search.recipe, levers=[LeverChoice(lever=name) for name in recipe])
     return replace(search, levers=outcomes, recipe=kept)
 

@@ -38,8 +38,9 @@ if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the comm
     from pyrometer.report.target_documents import TargetDocument
     from pyrometer.store.run import Run, RunSummary
     from pyrometer.store.store import Store
+    from pyrometer.tuning.outcome import Tuning
 
-D = TypeVar("D", bound="EvidenceDocument | TargetDocument")
+D = TypeVar("D", bound="EvidenceDocument | TargetDocument | Tuning")
 
 _FAILURE = "pyrometer.store_error"
 

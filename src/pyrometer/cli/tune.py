@@ -16,7 +16,6 @@ from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from pyrometer.report.target_documents import TuneDocument
     from pyrometer.tuning.outcome import Tuning
     from pyrometer.tuning.predictions import PredictedLever
     from pyrometer.tuning.search.settings import TuneSettings
@@ -103,12 +102,11 @@ def command(
             tuning = _verified(parsed, place, flags, progress)
         else:
             tuning = _searched(parsed, place, flags, store_location, progress)
-    document = _document(tuning)
     with finishing():
-        document = stored(document, store_location, kind="tune")
-        written = write_page(document, page, store_location=store_location)
-        print_result(document, as_json=as_json, full=full, page=page if written else None)
-    return _exit_code(document)
+        tuning = stored(tuning, store_location, kind="tune")
+        written = write_page(tuning, page, store_location=store_location)
+        print_result(tuning, as_json=as_json, full=full, page=page if written else None)
+    return _exit_code(tuning)
 
 
 def _stem(target: Target) -> str:
@@ -177,19 +175,13 @@ def _verified(target: Target, place: Path, flags: dict[str, Any], progress: Any)
     return verify(load_recipe(place), target, _settings(flags), place, progress, proves=proves)
 
 
-def _document(tuning: Tuning) -> TuneDocument:
-    from pyrometer.report.target_documents import TuneDocument
-
-    return TuneDocument.of(tuning)
-
-
-def _exit_code(document: TuneDocument) -> int:
-    if document.interrupted:
+def _exit_code(tuning: Tuning) -> int:
+    if tuning.interrupted:
         return INTERRUPTED
-    is_wrong = document.numerics is not None and document.numerics.refused is not None
-    if is_wrong or any(goal.met is False for goal in document.targets):
+    is_wrong = tuning.numerics is not None and tuning.numerics.refused is not None
+    if is_wrong or any(goal.met is False for goal in tuning.targets):
         return ExitCode.FOUND
-    if document.final is not None and document.final.outcome == "undecided":
+    if tuning.final is not None and tuning.final.outcome == "undecided":
         return ExitCode.UNDECIDED
     return ExitCode.OK
 

@@ -35,7 +35,7 @@ DOCUMENTS: Mapping[str, str] = MappingProxyType({
     "scale": "pyrometer.report.target_documents:ScaleDocument",
     "snapshot": "pyrometer.report.documents:SnapshotDocument",
     "trace": "pyrometer.report.documents:TraceDocument",
-    "tune": "pyrometer.report.target_documents:TuneDocument",
+    "tune": "pyrometer.tuning.outcome:Tuning",
 })  # fmt: skip
 """Kind of document: its record type, imported when one of the kind is read."""
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pyrometer.bench.calibration import Calibration
-from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.record import Matrix
-from pyrometer.bench.measurement import Measurement
 from pyrometer.document import Document
 from pyrometer.hardware.record import Environment
-from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import doc
 from pyrometer.scaling.record import Basis, ScaleCheck, ScalePrediction, Scaling
-from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, StageReport, Tuning
-from pyrometer.tuning.recipe.signature import Signature
-from pyrometer.tuning.trials.gate import Numerics
 
 
 class TargetDocument(Document, frozen=True, kw_only=True):
@@ -29,34 +23,6 @@ class MatrixDocument(TargetDocument, frozen=True, kw_only=True):
     """`pyrometer bench TARGET --matrix … --json`."""
 
     matrix: Matrix
-
-
-class TuneDocument(TargetDocument, frozen=True, kw_only=True):
-    """`pyrometer tune TARGET --json`."""
-
-    kind: Literal["inference", "training"]
-    baseline: Measurement
-    baseline_peak_bytes: Bytes | None = None
-    recipe: RecipeSummary
-    final: Annotated[
-        Verdict | None, doc("the recipe against the baseline, in fresh processes on fresh inputs")
-    ] = None
-    applied: Annotated[
-        Measurement | None, doc("of a recipe that was applied and not proved again: its steps by themselves")
-    ] = None
-    numerics: Annotated[Numerics | None, doc("of the whole recipe")] = None
-    levers: list[LeverOutcome]
-    stages: list[StageReport] = []
-    targets: list[Goal] = []
-    signature: Annotated[Signature | None, doc("of the model; null where an older version tuned it")] = None
-    elapsed_s: Seconds
-    interrupted: bool = False
-    notes: list[str] = []
-
-    @classmethod
-    def of(cls, tuning: Tuning) -> TuneDocument:
-        """The document of a search."""
-        return cls(**{name: getattr(tuning, name) for name in Tuning.__struct_fields__})
 
 
 class ScaleDocument(TargetDocument, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pyrometer.document import Document
 from pyrometer.quantity import counted, format_ratio, significant
 from pyrometer.report.kinds import read_document
-from pyrometer.report.target_documents import TuneDocument
 from pyrometer.store.store import Store
+from pyrometer.tuning.outcome import Tuning
 from pyrometer.tuning.predictions import (
     PredictedLever,
     Predictions,
@@ -32,7 +32,7 @@ def stored_predictions(store: Store) -> Predictions:
     for summary in store.runs(kind="tune"):
         run = store.load(summary.id)
         document = read_document(run.kind, run.document)
-        if isinstance(document, TuneDocument) and document.environment.fingerprint == here:
+        if isinstance(document, Tuning) and document.environment.fingerprint == here:
             levers += predicted_levers(run.id, document.target, document.levers)
     return judge_predictions(levers)
 

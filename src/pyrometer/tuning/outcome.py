@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pyrometer.advice import FixClass
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
+from pyrometer.document import Document
 from pyrometer.hardware.record import Environment
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
@@ -115,10 +116,11 @@ class RecipeSummary(Record, frozen=True, kw_only=True):
     ] = None
 
 
-class Tuning(Record, frozen=True, kw_only=True):
-    """A search from beginning to end."""
+class Tuning(Document, frozen=True, kw_only=True):
+    """A search from beginning to end: `pyrometer tune TARGET --json`."""
 
     target: str
+    environment: Environment
     kind: Literal["inference", "training"]
     baseline: Measurement
     baseline_peak_bytes: Bytes | None = None
@@ -135,7 +137,6 @@ class Tuning(Record, frozen=True, kw_only=True):
     stages: list[StageReport] = []
     targets: list[Goal] = []
     signature: Annotated[Signature | None, doc("of the model; null where an older version tuned it")] = None
-    environment: Environment
     elapsed_s: Seconds
     interrupted: bool = False
     notes: list[str] = []

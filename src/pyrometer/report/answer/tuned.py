@@ -13,14 +13,13 @@ from pyrometer.report.answer import trust
 from pyrometer.report.answer.measured import named
 from pyrometer.report.answer.short import Part, ShortAnswer, Whole
 from pyrometer.report.facts import tuning as facts
-from pyrometer.report.target_documents import TuneDocument
-from pyrometer.tuning.outcome import Goal, LeverOutcome
+from pyrometer.tuning.outcome import Goal, LeverOutcome, Tuning
 
 ENOUGH = 5
 """Times what was spent before the first lever: for some levers and the confirmation."""
 
 
-def of_document(document: TuneDocument) -> ShortAnswer:
+def of_document(document: Tuning) -> ShortAnswer:
     """What the recipe brings, and every lever that was run, as far as there is room."""
     rows = [
         Part(each.label, each.outcome, note=_note(each))
@@ -44,7 +43,7 @@ def _was_run(each: LeverOutcome) -> bool:
     return each.outcome not in {"not applicable", "untried"}
 
 
-def _title(document: TuneDocument) -> str:
+def _title(document: Tuning) -> str:
     """How many levers were tried, and how many were not, by why; of a recipe that was proved again, how long that took."""
     if not document.levers:
         done = "Applied" if document.applied is not None else "Proved again" if document.final else "Done"
@@ -82,7 +81,7 @@ def _goal(goal: Goal) -> str:
     return f"{facts.goal_words(goal)}{left}"
 
 
-def _next(document: TuneDocument) -> str:
+def _next(document: Tuning) -> str:
     """The command to go on with."""
     untried = any(each.outcome == "untried" for each in document.levers)
     if untried or document.interrupted:

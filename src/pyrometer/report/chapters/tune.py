@@ -18,7 +18,7 @@ from pyrometer.report.chapters.chapter import (
 from pyrometer.report.chapters.surroundings import machine, provenance
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts import tuning_course as course
-from pyrometer.report.target_documents import TuneDocument
+from pyrometer.tuning.outcome import Tuning
 
 LADDER_HOW = (
     "Each rung adds one lever to those above it; its time is the baseline's times the ratios so far, with their intervals. "
@@ -34,7 +34,7 @@ CHANGE = (
 COURSE_HOW = "Trials from left to right, each as wide as the time that it took."
 
 
-def tell(document: TuneDocument) -> Told:
+def tell(document: Tuning) -> Told:
     """What the recipe brings, every lever beside its error and price, and what was left out."""
     outcome = document.final.outcome if document.final is not None and document.recipe.levers else ""
     answer = Answer(
@@ -55,7 +55,7 @@ def tell(document: TuneDocument) -> Told:
     return Told(answer, chapters + provenance(document, document.environment))
 
 
-def _ladder(document: TuneDocument) -> list[Chapter]:
+def _ladder(document: Tuning) -> list[Chapter]:
     drawing = course.ladder_drawing(document)
     if not drawing.rows:
         return []
@@ -66,7 +66,7 @@ def _ladder(document: TuneDocument) -> list[Chapter]:
     return [Chapter("ladder", "From the baseline to the recipe", blocks, how=LADDER_HOW, change=CHANGE)]
 
 
-def _recipe(document: TuneDocument) -> list[Chapter]:
+def _recipe(document: Tuning) -> list[Chapter]:
     code = course.pasted(document)
     if not code:
         return []
@@ -77,14 +77,14 @@ def _recipe(document: TuneDocument) -> list[Chapter]:
     return [Chapter("recipe", "Lines to paste", blocks)]
 
 
-def _levers(document: TuneDocument) -> list[Chapter]:
+def _levers(document: Tuning) -> list[Chapter]:
     drawing = course.lever_drawing(document)
     blocks: list[Block] = [Chart("intervals", drawing)] if drawing.rows else []
     blocks.append(Rows(facts.lever_table(document), is_whole=True))
     return [Chapter("levers", "Levers", blocks, how=LEVERS_HOW)]
 
 
-def _predictions(document: TuneDocument) -> list[Chapter]:
+def _predictions(document: Tuning) -> list[Chapter]:
     levers = course.predicted(document)
     if not levers:
         return []
@@ -95,13 +95,13 @@ def _predictions(document: TuneDocument) -> list[Chapter]:
     return [Chapter("predictions", "Predicted and measured", blocks)]
 
 
-def _stages(document: TuneDocument) -> list[Chapter]:
+def _stages(document: Tuning) -> list[Chapter]:
     if not document.stages:
         return []
     return [Chapter("stages", "Stages", [Rows(course.stage_table(document), is_whole=True)])]
 
 
-def _course(document: TuneDocument) -> list[Chapter]:
+def _course(document: Tuning) -> list[Chapter]:
     trials = course.trials(document)
     if not trials:
         return []

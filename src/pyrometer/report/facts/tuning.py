@@ -11,8 +11,7 @@ from pyrometer.quantity import (
     significant,
 )
 from pyrometer.report.facts.layout import Fact, Table
-from pyrometer.report.target_documents import TuneDocument
-from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary
+from pyrometer.tuning.outcome import Goal, LeverOutcome, RecipeSummary, Tuning
 from pyrometer.tuning.trials.gate import Numerics
 
 ORDER = (
@@ -21,7 +20,7 @@ ORDER = (
 """Outcomes in the order in which they are told."""
 
 
-def headline(document: TuneDocument) -> str:
+def headline(document: Tuning) -> str:
     """What the recipe brings."""
     if document.interrupted and (document.final is None or not document.recipe.levers):
         found = f"; kept until then: {recipe_line(document)}" if document.recipe.levers else ""
@@ -45,17 +44,17 @@ def headline(document: TuneDocument) -> str:
     return sentence(document.final)
 
 
-def _is_wrong(document: TuneDocument) -> bool:
+def _is_wrong(document: Tuning) -> bool:
     return document.numerics is not None and not document.numerics.passes
 
 
-def is_too_short(document: TuneDocument) -> bool:
+def is_too_short(document: Tuning) -> bool:
     """Whether the budget was over before the first lever, so that going on with as much would end in the same."""
     is_left = any(each.outcome == "untried" for each in document.levers)
     return is_left and not tried(document) and not document.interrupted
 
 
-def top_figures(document: TuneDocument) -> list[Fact]:
+def top_figures(document: Tuning) -> list[Fact]:
     """The figures that a reader looks for first: time, error, memory, and what was tried."""
     m, verdict, numerics = document.baseline, document.final, document.numerics
     before = (verdict.baseline_s if verdict is not None else None) or m.median_s
@@ -103,7 +102,7 @@ def apply_command(recipe: RecipeSummary, target: str) -> str:
     return f'model = pm.load_recipe("{recipe.path}").apply(model)'
 
 
-def step_change(document: TuneDocument) -> str:
+def step_change(document: Tuning) -> str:
     """The step before and after; empty where nothing was kept."""
     verdict = document.final
     if document.applied is not None:
@@ -113,12 +112,12 @@ def step_change(document: TuneDocument) -> str:
     return f"{format_seconds(verdict.baseline_s)} → {format_seconds(verdict.baseline_s * verdict.ratio)} per step"
 
 
-def recipe_line(document: TuneDocument) -> str:
+def recipe_line(document: Tuning) -> str:
     """The levers of the recipe."""
     return " + ".join(choice.label for choice in document.recipe.levers) or "the program as it is"
 
 
-def in_order(document: TuneDocument) -> list[LeverOutcome]:
+def in_order(document: Tuning) -> list[LeverOutcome]:
     """What was kept first, then by outcome; what is fastest first."""
     return sorted(document.levers, key=lambda each: (ORDER.index(each.outcome), each.ratio or 9.0))
 
@@ -168,7 +167,7 @@ def price_figure(outcome: LeverOutcome) -> str:
     return ", ".join(parts)
 
 
-def lever_table(document: TuneDocument) -> Table:
+def lever_table(document: Tuning) -> Table:
     """Every lever that was tried; those that do not fit the program are in a table of their own."""
     columns = ("lever", "outcome", "paired ratio", "predicted", "largest error", "price", "why")
     rows = [
@@ -187,13 +186,13 @@ def lever_table(document: TuneDocument) -> Table:
     return Table(columns, rows, words=frozenset({1, 2, 3, 6}))
 
 
-def left_out_table(document: TuneDocument) -> Table:
+def left_out_table(document: Tuning) -> Table:
     """Levers that do not fit, and why."""
     rows = [(each.label, each.reason) for each in document.levers if each.outcome == "not applicable"]
     return Table(("lever", "why it was not tried"), rows, words=frozenset({1}))
 
 
-def goal_facts(document: TuneDocument) -> list[Fact]:
+def goal_facts(document: Tuning) -> list[Fact]:
     """Each goal, what was reached, and what the hardware still leaves."""
     return [Fact(goal.name, goal_figure(goal), goal.left) for goal in document.targets]
 
@@ -234,7 +233,7 @@ def error_words(error: float | None) -> str:
     return f"error {error:.1e}" if error else "same results"
 
 
-def error_line(document: TuneDocument) -> str:
+def error_line(document: Tuning) -> str:
     """How far the recipe's results are from the baseline's, in a few words; empty where nothing was compared."""
     numerics = document.numerics
     if numerics is None or numerics.max_rel is None:
@@ -242,7 +241,7 @@ def error_line(document: TuneDocument) -> str:
     return f"{error_words(numerics.max_rel)} in {counted(len(numerics.counted), 'case')}"
 
 
-def proof_line(document: TuneDocument) -> str:
+def proof_line(document: Tuning) -> str:
     """What the figure rests on."""
     verdict = document.final
     if document.applied is not None:
@@ -252,6 +251,6 @@ def proof_line(document: TuneDocument) -> str:
     return f"{counted(verdict.num_processes or 0, 'pair')} of fresh processes, fresh inputs"
 
 
-def tried(document: TuneDocument) -> list[LeverOutcome]:
+def tried(document: Tuning) -> list[LeverOutcome]:
     """The levers that were run."""
     return [each for each in document.levers if each.outcome not in {"not applicable", "untried"}]

@@ -14,9 +14,8 @@ from pyrometer.report.charts.shares import Share
 from pyrometer.report.charts.trials import Trial
 from pyrometer.report.facts import tuning as facts
 from pyrometer.report.facts.layout import Table
-from pyrometer.report.target_documents import TuneDocument
 from pyrometer.tuning.levers.choice import LeverChoice
-from pyrometer.tuning.outcome import LeverOutcome, LeverResult
+from pyrometer.tuning.outcome import LeverOutcome, LeverResult, Tuning
 from pyrometer.tuning.predictions import PredictedLever, predicted_levers
 
 SLOTS: dict[LeverResult, int] = {
@@ -44,7 +43,7 @@ class Rung(NamedTuple):
     outcome: LeverOutcome | None = None  # null of the baseline and of the confirmed recipe
 
 
-def ladder(document: TuneDocument) -> list[Rung]:
+def ladder(document: Tuning) -> list[Rung]:
     """From the baseline to the confirmed recipe; nothing where no lever was kept.
 
     The ratios of single levers are multiplied, and their intervals with them, as independent; the last rung is measured as a whole.
@@ -69,13 +68,13 @@ def ladder(document: TuneDocument) -> list[Rung]:
     return [*rungs, Rung("the recipe, confirmed", begin_s * final.ratio, low_s, high_s)]
 
 
-def _before(document: TuneDocument) -> Seconds:
+def _before(document: Tuning) -> Seconds:
     """The step of the baseline as it was confirmed, so that all rungs are on one scale: machines wander between moments."""
     confirmed = None if document.final is None else document.final.baseline_s
     return confirmed or document.baseline.median_s
 
 
-def steps_up(document: TuneDocument) -> list[LeverOutcome]:
+def steps_up(document: Tuning) -> list[LeverOutcome]:
     """The trials that the search went on from, in order: each was at once better than the one before."""
     gone_on_from = [each.against for each in document.levers] + [document.recipe.levers]
     reached: list[LeverChoice] = []
@@ -88,7 +87,7 @@ def steps_up(document: TuneDocument) -> list[LeverOutcome]:
     return steps
 
 
-def ladder_drawing(document: TuneDocument) -> Intervals:
+def ladder_drawing(document: Tuning) -> Intervals:
     """The ladder on one axis of step times."""
     rungs = ladder(document)
     first = _before(document)
@@ -114,7 +113,7 @@ def _step_words(rung: Rung) -> str:
     return words
 
 
-def ladder_table(document: TuneDocument) -> Table:
+def ladder_table(document: Tuning) -> Table:
     """The same in figures."""
     rows = [
         (
@@ -130,7 +129,7 @@ def ladder_table(document: TuneDocument) -> Table:
     return Table(("after", "step", "its interval", "largest error"), rows)
 
 
-def _error_at(document: TuneDocument, rung: Rung) -> str:
+def _error_at(document: Tuning, rung: Rung) -> str:
     if rung.outcome is not None:
         return facts.error_figure(rung.outcome) or "–"
     numerics = document.numerics
@@ -139,7 +138,7 @@ def _error_at(document: TuneDocument, rung: Rung) -> str:
     return facts.figure_of(numerics.max_rel)
 
 
-def lever_drawing(document: TuneDocument) -> Intervals:
+def lever_drawing(document: Tuning) -> Intervals:
     """Each lever that was timed, its error beside its speed."""
     rows = [
         IntervalRow(
@@ -157,7 +156,7 @@ def lever_drawing(document: TuneDocument) -> Intervals:
     return Intervals(rows, plain, 1.0, DIRECTIONS)
 
 
-def trials(document: TuneDocument) -> list[Trial]:
+def trials(document: Tuning) -> list[Trial]:
     """What took time, in the order in which it was tried."""
     return [
         Trial(each.label, each.outcome, SLOTS[each.outcome], each.elapsed_s)
@@ -166,7 +165,7 @@ def trials(document: TuneDocument) -> list[Trial]:
     ]
 
 
-def time_by_outcome(document: TuneDocument) -> list[Share]:
+def time_by_outcome(document: Tuning) -> list[Share]:
     """What the trials of each outcome took, and what was spent beside them."""
     spent: dict[LeverResult, list[Seconds]] = {}
     for each in document.levers:
@@ -185,7 +184,7 @@ def time_by_outcome(document: TuneDocument) -> list[Share]:
     ]
 
 
-def stage_table(document: TuneDocument) -> Table:
+def stage_table(document: Tuning) -> Table:
     """Each stage with what it kept and how it was validated."""
     rows = []
     for stage in document.stages:
@@ -203,7 +202,7 @@ def stage_table(document: TuneDocument) -> Table:
     return Table(("stage", "kept", "faster so far", "largest error", "took"), rows, words=frozenset({1}))
 
 
-def predicted(document: TuneDocument) -> list[PredictedLever]:
+def predicted(document: Tuning) -> list[PredictedLever]:
     """The levers that a finding advised with a gain, and that were timed."""
     return predicted_levers(document.run_id or "", document.target, document.levers)
 
@@ -229,7 +228,7 @@ def prediction_line(levers: Sequence[PredictedLever]) -> str:
     return f"{held} of {counted(len(levers), 'prediction')} held: the measured interval meets the predicted range."
 
 
-def pasted(document: TuneDocument) -> str:
+def pasted(document: Tuning) -> str:
     """The recipe as lines of Python; empty where nothing was kept, or a lever is not known here."""
     from pyrometer.tuning.recipe.pasting import python_lines  # levers bring torch along
 
@@ -241,7 +240,7 @@ def pasted(document: TuneDocument) -> str:
         return ""  # of a plug-in that is not installed here; the recipe's file holds it
 
 
-def spent_line(document: TuneDocument) -> str:
+def spent_line(document: Tuning) -> str:
     """How long the whole search took, and how much of it went into trials."""
     inside = sum(trial.elapsed_s for trial in trials(document))
     share = format_percent(inside / document.elapsed_s) if document.elapsed_s > 0 else "–"
