@@ -21,6 +21,7 @@ from pyrometer.tuning.levers.choice import LeverChoice
 from pyrometer.tuning.levers.families.executor.compile_regional import repeated_blocks
 from pyrometer.tuning.levers.lever import missing_packages, uninstalled
 from pyrometer.tuning.levers.registry import find_lever, levers
+from pyrometer.tuning.levers.runtimes.exporting import library
 from pyrometer.tuning.trials.gate import Limits, coarsest
 from pyrometer.workload.program.describe import multiplies_bfloat16
 
@@ -113,6 +114,10 @@ def without_choice():
     model = nn.Linear(16, 4)
     batches = [(torch.randn(8, 16), torch.randint(0, 4, (8,)))]
     return pm.Training(model, nn.functional.cross_entropy, torch.optim.Rprop(model.parameters()), batches)
+
+
+def summed_table() -> pm.Inference:
+    return pm.Inference(nn.EmbeddingBag(32, 4), torch.tensor([[1, 2], [3, 4]]))
 
 
 def half():
@@ -311,6 +316,7 @@ REFUSED = [
     ("aot_inductor", compiled, "comes compiled"),
     ("onnxruntime", compiled, "comes compiled"),
     ("onnxruntime", half, "computes in torch.bfloat16"),
+    ("onnxruntime", summed_table, "a loop over the bags"),
     ("openvino", half, "computes in torch.bfloat16"),
     ("openvino_bf16", half, "computes in torch.bfloat16"),
     ("cuda_graphs", mlp, "CUDA graphs need a CUDA device"),
@@ -522,6 +528,15 @@ def test_what_one_command_would_install_is_told_once():
     assert uninstalled([]) is None
     told = "not tried without their packages: onnxruntime, openvino, openvino_bf16; pip install 'pyrometer[onnx,openvino]'"
     assert uninstalled(lacking) == told
+
+
+@pytest.mark.slow
+def test_a_summed_table_is_exported_to_onnx_as_a_loop():
+    """Why `onnxruntime` refuses such models; once there is an operator for them, it need not."""
+    work = summed_table()
+    with library("torch.onnx.export"):
+        made = torch.onnx.export(work.model.eval(), (work.inputs,), dynamo=True, verbose=False)
+    assert "Loop" in {node.op_type for node in made.model.graph}
 
 
 def test_every_lever_is_tested():

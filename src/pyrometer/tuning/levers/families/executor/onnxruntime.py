@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from pyrometer.tuning.levers.lever import Parameters, lever
 from pyrometer.tuning.levers.runtimes.exported import ExportedRuntime
@@ -38,6 +39,12 @@ class OnnxRuntime(ExportedRuntime):
         "names = [each.name for each in session.get_inputs()]",
         "model = lambda *xs: session.run(None, {name: x.numpy() for name, x in zip(names, xs)})",
     )
+
+    def refuses(self, subject: Subject) -> str | None:
+        """As of other runtimes; summed tables have no operator in ONNX."""
+        if any(isinstance(module, nn.EmbeddingBag) for module in subject.model.modules()):
+            return "ONNX has no embedding bag: torch exports a loop over the bags, which takes several times as long"
+        return super().refuses(subject)
 
     def made_with(self) -> str:
         """What translates operators to those of ONNX."""
