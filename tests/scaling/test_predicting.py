@@ -86,6 +86,20 @@ class TestStragglers:
         truth = np.median(random.lognormal(0, 0.1, (2000, ranks)).max(axis=1))
         assert expected_slowest(measured.tolist(), ranks) == pytest.approx(truth, rel=0.06)
 
+    @pytest.mark.parametrize("ranks", [2, 4, 8])
+    @pytest.mark.parametrize("waits", [1, 5, 20])
+    @pytest.mark.parametrize("interrupted", [0.0, 0.02, 0.25])
+    def test_parts_between_waits_vary_alone_and_interruptions_hit_one_of_them(
+        self, ranks, waits, interrupted
+    ):
+        random = np.random.default_rng(ranks * waits)
+        parts = random.normal(1 / waits, 0.2 / waits, (4000, ranks, waits))
+        hit = random.random((4000, ranks)) < interrupted
+        parts[..., 0] += hit * 0.5
+        truth = np.median(parts.max(axis=1).sum(axis=1)) / np.median(parts.sum(axis=2))
+        steps = parts.sum(axis=2)[:400, 0].tolist()
+        assert expected_slowest(steps, ranks, waits) == pytest.approx(truth, rel=0.15)
+
     def test_too_few_steps_say_nothing(self):
         assert expected_slowest([1.0, 2.0], 64) == 1.0
 

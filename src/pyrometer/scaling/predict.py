@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -50,8 +49,7 @@ def predict(
     The lower end has no rank late and links as fast as the fit's error allows; the upper end has links as slow.
     """
     ranks, own = schedule.ranks, schedule.wrapping_ratio
-    # Of a step that waits so often, each part varies alone: their spreads add up as squares, what the slowest of each costs as it is.
-    slowest = 1 + (expected_slowest(alone.times_s, ranks) - 1) * math.sqrt(schedule.num_waits)
+    slowest = expected_slowest(alone.times_s, ranks, schedule.num_waits)
     low_s = step_with(schedule, own * alone.low_s, _cost(schedule, links, 1 / (1 + links.inside.error)))
     high_s = step_with(schedule, own * alone.high_s * slowest, _cost(schedule, links, 1 + links.inside.error))
     cost = _cost(schedule, links, 1.0)
