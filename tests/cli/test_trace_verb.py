@@ -255,6 +255,27 @@ def test_two_files_are_compared(traced: Any, one: Path, tmp_path: Path) -> None:
     assert document["diff"]["sentence"] in " ".join(traced("--diff", one, slower).out.splitlines()[:2])
 
 
+def test_operators_that_only_one_side_has_are_named(traced: Any, tmp_path: Path) -> None:
+    def write_host_trace(name: str, *operators: str) -> Path:
+        events = []
+        for step in range(6):
+            at, own = 1000 * step, {"ph": "X", "pid": 1, "tid": 1}
+            events.append(
+                own | {"cat": "user_annotation", "name": f"ProfilerStep#{step}", "ts": at, "dur": 900}
+            )
+            events += [
+                own | {"cat": "cpu_op", "name": name, "ts": at + 10 + 200 * place, "dur": 180 + step}
+                for place, name in enumerate(operators)
+            ]
+        (tmp_path / name).write_text(json.dumps({"traceEvents": events}))
+        return tmp_path / name
+
+    fewer = write_host_trace("a.json", "aten::mm")
+    done = traced("--diff", fewer, write_host_trace("b.json", "aten::mm", "aten::sort", "aten::topk"))
+    assert done.code == 0, done.err
+    assert "new: aten::sort and 1 more" in done.out
+
+
 def test_a_trace_is_the_same_as_itself(traced: Any, one: Path) -> None:
     diff = traced("--diff", one, one, "--json").document["diff"]
     assert diff["outcome"] == "same"

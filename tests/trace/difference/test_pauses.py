@@ -58,8 +58,16 @@ def test_pauses_alone_make_no_side_slower(record, sound):
     diff = diff_traces(sound, record("b.json", paused))
     assert diff.step.ci_low > 1.5
     assert diff.outcome == "undecided"
-    assert "other work on the machine" in diff.sentence
+    assert "other work has the processor" in diff.sentence
     assert "pyrometer bench A --vs B" in diff.sentence
+
+
+def test_a_side_that_stood_still_for_long_is_not_called_slower(record, sound):
+    """A scheduler that holds a step up twice, once always in the same place, which looks like a slow operator."""
+    held = record("b.json", lambda step, nth: paused(step, nth) + (SLICE_US if nth == 3 else 0))
+    diff = diff_traces(sound, held)
+    assert diff.outcome == "undecided"
+    assert "the slower side stood still for " in diff.sentence
 
 
 def test_an_operator_that_takes_longer_in_every_step_is_no_pause(record, sound):

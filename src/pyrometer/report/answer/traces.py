@@ -16,7 +16,7 @@ from pyrometer.report.facts import trace_document
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_diff import signed
 from pyrometer.report.facts.trace_words import PART_NAMES, ns, short
-from pyrometer.trace.difference.record import TraceDiff
+from pyrometer.trace.difference.record import NodeChange, TraceDiff
 from pyrometer.trace.records.rank import RankReport
 
 MOST_CHANGES = 5
@@ -125,6 +125,18 @@ def _of_difference(document: TraceDocument, diff: TraceDiff) -> ShortAnswer:
     )
 
 
+def _place(node: NodeChange) -> str:
+    """The innermost operator; of what lies in no event of both sides, what only one of them has."""
+    operator = next((name for name in reversed(node.path) if name.startswith("aten::")), "")
+    if operator or node.path:
+        return short(operator or node.path[-1], NAME_CELLS)
+    for what, names in (("new", node.added), ("gone", node.removed)):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            return f"{what}: {short(names[0], NAME_CELLS)}{more}"
+    return "outermost"
+
+
 def _changed_work(diff: TraceDiff, least_ns: float, *, on_device: bool) -> list[Part]:
     """The operators and kernels that changed most, where the part of the step that changed most is spent."""
     told = []
@@ -133,6 +145,5 @@ def _changed_work(diff: TraceDiff, least_ns: float, *, on_device: bool) -> list[
         if abs(time.delta_ns) >= least_ns and (time.a_ns or time.b_ns):
             now = f", now {short(node.replaced_by, NAME_CELLS)}" if node.replaced_by else ""
             note = f"{ns(time.a_ns)} → {ns(time.b_ns)}{now}"
-            name = next((name for name in reversed(node.path) if name.startswith("aten::")), node.path[-1])
-            told.append((abs(time.delta_ns), Part(short(name, NAME_CELLS), signed(time.delta_ns), note=note)))
+            told.append((abs(time.delta_ns), Part(_place(node), signed(time.delta_ns), note=note)))
     return [part for _, part in sorted(told, key=lambda one: -one[0])[:MOST_PLACES]]

@@ -44,15 +44,17 @@ NOTE = (
 )
 
 
-PAUSES = (
-    "but only by pauses in places that take no longer otherwise, as other work on the machine causes them; "
+BUSY = "other work has the processor; pyrometer bench A --vs B would resolve it"
+
+PAUSES = f"but only by pauses in places that take no longer otherwise, as where {BUSY}"
+
+ALIKE = (
+    "but operators of all kinds changed alike, as where the machine is slower or busier or has other threads; "
     "pyrometer bench A --vs B would resolve it"
 )
 
-ALIKE = (
-    "but each operator changed alike, as where the machine is slower or busier or has other threads; "
-    "pyrometer bench A --vs B would resolve it"
-)
+STOOD_STILL = 0.1
+"""Of the time of one side, more than of the other, from which on the machine was too busy for a verdict."""
 
 ALL = sys.maxsize
 
@@ -115,17 +117,20 @@ def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
 
 def _doubt(a: RankTrace, b: RankTrace, outcome: Outcome, step: TimeChange) -> str | None:
     """Why a change on the host may be the machine's and not the program's."""
-    if not _holds_without_pauses(a, b, outcome):
+    times, pauses = [_step_times(side) for side in (a, b)], [find_pauses(side) for side in (a, b)]
+    moving = [np.maximum(whole - still, 1) for whole, still in zip(times, pauses, strict=True)]
+    margin = run_margin(moving[0], moving[1], least=HOST_RUN_MARGIN)
+    if decide(change(moving[0], moving[1]), margin, (len(moving[0]), len(moving[1])))[0] != outcome:
         return PAUSES
+    shares = [float(still.sum() / whole.sum()) for whole, still in zip(times, pauses, strict=True)]
+    slower, quicker = shares if outcome == "faster" else shares[::-1]
+    if (
+        slower - quicker >= STOOD_STILL
+    ):  # of what happens at one place in most steps a trace cannot tell that it is a pause
+        return f"but the slower side stood still for {format_percent(slower, 2)} of its time, as where {BUSY}"
     if step.ratio is not None and changed_alike(compare_operators(a, b, ALL), step.ratio):
         return ALIKE
     return None
-
-
-def _holds_without_pauses(a: RankTrace, b: RankTrace, outcome: Outcome) -> bool:
-    times = [np.maximum(_step_times(side) - find_pauses(side), 1) for side in (a, b)]
-    margin = run_margin(times[0], times[1], least=HOST_RUN_MARGIN)
-    return decide(change(times[0], times[1]), margin, (len(times[0]), len(times[1])))[0] == outcome
 
 
 def decide(step: TimeChange, margin: float, steps: tuple[int, int]) -> tuple[Outcome, str]:

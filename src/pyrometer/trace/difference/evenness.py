@@ -4,34 +4,42 @@ from __future__ import annotations
 
 from math import log
 
+import numpy as np
+
 from pyrometer.trace.difference.record import NamedChange
 
-LEAST_SHARE = 0.02
-"""Of the operators' time, from which on an operator counts."""
+LEAST_SHARE = 0.001
+"""Of the operators' time, from which on what an operator takes is more than noise."""
+
+LARGE_SHARE = 0.02
+"""From which on each operator has to follow; of smaller ones most."""
+
+FEWEST = 3
+"""Operators, below which nothing is said."""
 
 LEAST_FOLLOWED = 0.5
-"""Of the change of a step, as logarithms, that each operator has to follow."""
+"""Of the change of a step, as logarithms."""
 
 
 def changed_alike(operators: list[NamedChange], ratio: float) -> bool:
-    """Whether each operator that counts took part in a change of the step; at least two, called as often as before.
+    """Whether operators of all kinds took part in a change of the step: each large one, and three quarters of all.
 
-    A program that became slower did so somewhere: what was not touched takes as long as before. Neighbours, clock rates and the
-    number of threads move all of it.
+    A program that became slower did so somewhere: calls that were not touched take as long as before, and small operators do so even
+    where a larger batch makes all large ones slower. Neighbours, clock rates and caches move all of them.
 
     Args:
         operators: host time in each operator itself.
         ratio: of the step's time, new over old.
     """
-    whole = sum(operator.time.a_ns + operator.time.b_ns for operator in operators)
-    large = [
-        operator for operator in operators if operator.time.a_ns + operator.time.b_ns >= LEAST_SHARE * whole
-    ]
-    if len(large) < 2 or ratio == 1:
+    times = [operator.time.a_ns + operator.time.b_ns for operator in operators]
+    followed, large = [], []
+    for operator, time in zip(operators, times, strict=True):
+        if time < LEAST_SHARE * sum(times) or ratio == 1:
+            continue
+        own = operator.time.ratio if operator.calls_a == operator.calls_b else None
+        followed.append(log(own) / log(ratio) if own else 0.0)
+        if time >= LARGE_SHARE * sum(times):
+            large.append(followed[-1])
+    if len(followed) < FEWEST:
         return False
-    return all(
-        operator.calls_a == operator.calls_b
-        and operator.time.ratio is not None
-        and log(operator.time.ratio) / log(ratio) >= LEAST_FOLLOWED
-        for operator in large
-    )
+    return min(large) >= LEAST_FOLLOWED and float(np.quantile(followed, 0.25)) >= LEAST_FOLLOWED
