@@ -124,9 +124,8 @@ def _doubt(a: RankTrace, b: RankTrace, outcome: Outcome, step: TimeChange) -> st
         return PAUSES
     shares = [float(still.sum() / whole.sum()) for whole, still in zip(times, pauses, strict=True)]
     slower, quicker = shares if outcome == "faster" else shares[::-1]
-    if (
-        slower - quicker >= STOOD_STILL
-    ):  # of what happens at one place in most steps a trace cannot tell that it is a pause
+    if slower - quicker >= STOOD_STILL:
+        # A pause at the same place of most steps looks like work, so that there were more than those which are known.
         return f"but the slower side stood still for {format_percent(slower, 2)} of its time, as where {BUSY}"
     if step.ratio is not None and changed_alike(compare_operators(a, b, ALL), step.ratio):
         return ALIKE
