@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import exp, log
 
 import numpy as np
 
@@ -11,35 +11,37 @@ from pyrometer.trace.difference.record import NamedChange
 LEAST_SHARE = 0.001
 """Of the operators' time, from which on what an operator takes is more than noise."""
 
-LARGE_SHARE = 0.02
-"""From which on each operator has to follow; of smaller ones most."""
-
-FEWEST = 3
-"""Operators, below which nothing is said."""
+FEW = 6
+"""Operators, below which all have to follow; of one nothing is said."""
 
 LEAST_FOLLOWED = 0.5
 """Of the change of a step, as logarithms."""
 
+MOST_TIME = 2 / 3
+"""Of the operators' time, in those that follow."""
+
 
 def changed_alike(operators: list[NamedChange], ratio: float) -> bool:
-    """Whether operators of all kinds took part in a change of the step: each large one, and three quarters of all.
+    """Whether operators of all kinds took part in a change of the step: half of them, large and small, with most of the time, or all of a few.
 
     A program that became slower did so somewhere: calls that were not touched take as long as before, and small operators do so even
-    where a larger batch makes all large ones slower. Neighbours, clock rates and caches move all of them.
+    where a larger batch makes all large ones slower. Neighbours, clock rates and caches move all of them, if not by the same factor.
 
     Args:
         operators: host time in each operator itself.
         ratio: of the step's time, new over old.
     """
-    times = [operator.time.a_ns + operator.time.b_ns for operator in operators]
-    followed, large = [], []
-    for operator, time in zip(operators, times, strict=True):
-        if time < LEAST_SHARE * sum(times) or ratio == 1:
-            continue
-        own = operator.time.ratio if operator.calls_a == operator.calls_b else None
-        followed.append(log(own) / log(ratio) if own else 0.0)
-        if time >= LARGE_SHARE * sum(times):
-            large.append(followed[-1])
-    if len(followed) < FEWEST:
+    times = np.array([operator.time.a_ns + operator.time.b_ns for operator in operators])
+    counts = times >= LEAST_SHARE * times.sum()
+    if counts.sum() < 2 or ratio == 1:
         return False
-    return min(large) >= LEAST_FOLLOWED and float(np.quantile(followed, 0.25)) >= LEAST_FOLLOWED
+    follows = np.array([_own_ratio(operator) ** (1 / log(ratio)) for operator in operators]) >= exp(
+        LEAST_FOLLOWED
+    )
+    enough = 0.5 if counts.sum() >= FEW else 1.0
+    return bool(follows[counts].mean() >= enough and times[follows].sum() >= MOST_TIME * times.sum())
+
+
+def _own_ratio(operator: NamedChange) -> float:
+    """Of an operator that is called as often as before; one of others, as of those that did not change."""
+    return (operator.time.ratio or 1.0) if operator.calls_a == operator.calls_b else 1.0

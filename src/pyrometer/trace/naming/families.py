@@ -12,7 +12,7 @@ from pyrometer.trace.naming.kernel_names import read_name
 PRODUCT = "product"
 
 FAMILIES: tuple[tuple[str, str], ...] = (
-    ("convolution", r"conv(?!ert)|im2col|unfold_?(backward)?$"),
+    ("convolution", r"conv(?!ert)|im2col"),
     ("lstm", r"lstm"),
     ("gru", r"(^|_)gru(_|$)"),
     ("embedding", r"embedding|one_hot"),
