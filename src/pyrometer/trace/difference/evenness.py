@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import log
 
 import numpy as np
 
@@ -35,13 +35,11 @@ def changed_alike(operators: list[NamedChange], ratio: float) -> bool:
     counts = times >= LEAST_SHARE * times.sum()
     if counts.sum() < 2 or ratio == 1:
         return False
-    follows = np.array([_own_ratio(operator) ** (1 / log(ratio)) for operator in operators]) >= exp(
-        LEAST_FOLLOWED
-    )
+    follows = np.array([_log_ratio(operator) for operator in operators]) / log(ratio) >= LEAST_FOLLOWED
     enough = 0.5 if counts.sum() >= FEW else 1.0
     return bool(follows[counts].mean() >= enough and times[follows].sum() >= MOST_TIME * times.sum())
 
 
-def _own_ratio(operator: NamedChange) -> float:
-    """Of an operator that is called as often as before; one of others, as of those that did not change."""
-    return (operator.time.ratio or 1.0) if operator.calls_a == operator.calls_b else 1.0
+def _log_ratio(operator: NamedChange) -> float:
+    """Of an operator that is called as often as before; 0 of others, as of those that did not change."""
+    return log(operator.time.ratio or 1.0) if operator.calls_a == operator.calls_b else 0.0
