@@ -70,6 +70,11 @@ def test_a_side_that_stood_still_for_long_is_not_called_slower(record, sound):
     assert "the slower side stood still for " in diff.sentence
 
 
+def test_what_pauses_cannot_explain_is_slower_all_the_same(record, sound):
+    slower = record("b.json", lambda step, nth: paused(step, nth) + (6 * SLICE_US if nth == 3 else 0))
+    assert diff_traces(sound, slower).outcome == "slower"
+
+
 def test_an_operator_that_takes_longer_in_every_step_is_no_pause(record, sound):
     slower = record("b.json", lambda step, nth: 120 + step + (SLICE_US if nth == 3 else 0))
     assert not find_pauses(slower).any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import log
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,9 @@ ALIKE = (
 
 STOOD_STILL = 0.1
 """Of the time of one side, more than of the other, from which on the machine was too busy for a verdict."""
+
+HIDDEN, MOST_STILL = 3.0, 0.75
+"""Times the pauses that are found there may be, and the share of a side's time that they may be at most."""
 
 ALL = sys.maxsize
 
@@ -124,7 +128,9 @@ def _doubt(a: RankTrace, b: RankTrace, outcome: Outcome, step: TimeChange) -> st
         return PAUSES
     shares = [float(still.sum() / whole.sum()) for whole, still in zip(times, pauses, strict=True)]
     slower, quicker = shares if outcome == "faster" else shares[::-1]
-    if slower - quicker >= STOOD_STILL:
+    hidden = min(HIDDEN * slower, MOST_STILL)
+    explained = abs(log(step.ratio or 1.0)) <= -log(1 - hidden)
+    if slower - quicker >= STOOD_STILL and explained:
         # A pause at the same place of most steps looks like work, so that there were more than those which are known.
         return f"but the slower side stood still for {format_percent(slower, 2)} of its time, as where {BUSY}"
     if step.ratio is not None and changed_alike(compare_operators(a, b, ALL), step.ratio):
