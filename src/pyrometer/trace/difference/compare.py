@@ -90,9 +90,8 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = Fal
         outcome, sentence = decide(step, margin, (a.steps.height, b.steps.height))
         if not on_device and outcome in ("faster", "slower"):
             doubt = _doubt(a, b, outcome, step)
-            outcome, sentence = (
-                ("undecided", f"undecided: {sentence}, {doubt}") if doubt else (outcome, sentence)
-            )
+            if doubt is not None:
+                outcome, sentence = "undecided", f"undecided: {sentence}, {doubt}"
     return TraceDiff(
         outcome=outcome,
         sentence=sentence,

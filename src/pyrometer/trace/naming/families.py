@@ -15,7 +15,7 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("convolution", r"conv(?!ert)|im2col"),
     ("lstm", r"lstm"),
     ("gru", r"(^|_)gru(_|$)"),
-    ("embedding", r"embedding|one_hot"),
+    ("embedding", r"embedding"),
     ("attention", r"attention|attn|(?<!log_)softmax|sdpa"),
     ("fft", r"fft"),
     (
