@@ -12,6 +12,7 @@ from pyrometer.record import from_json, to_json
 from pyrometer.trace.difference.change import change, run_margin
 from pyrometer.trace.difference.compare import SAME_TRACE, decide, diff_traces
 from pyrometer.trace.difference.record import TraceDiff
+from pyrometer.trace.naming.families import family_of
 from pyrometer.trace.reading.read import read_trace
 
 MACHINE = {"deviceProperties": [{"id": 0, "name": "NVIDIA A100"}]}
@@ -342,6 +343,18 @@ def test_where_operators_stayed_as_they_were_the_program_is_slower(host_record, 
     assert (
         diff_traces(host_record("a.json", *OPERATORS_US), host_record("b.json", *slowed)).outcome == "slower"
     )
+
+
+def test_where_all_of_a_few_operators_took_longer_the_machine_may_be_slower(host_record):
+    a = host_record("a.json", 300, 200)
+    assert diff_traces(a, host_record("b.json", 600, 380)).outcome == "undecided"
+    assert diff_traces(a, host_record("c.json", 900, 200)).outcome == "slower"
+    assert diff_traces(host_record("d.json", 300), host_record("e.json", 600)).outcome == "slower"
+
+
+@pytest.mark.parametrize("name", ["aten::one_hot", "aten::unfold", "aten::gather"])
+def test_indexing_is_neither_an_embedding_nor_a_convolution(name):
+    assert not family_of(name)
 
 
 @pytest.mark.measuring
