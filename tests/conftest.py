@@ -30,7 +30,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 gc.disable()  # what is collected stays: to look for garbage among it takes a tenth of the time
 
-pytest_plugins = ["calling", "cpu_seconds", "few_files", "postgres_server", "pytester"]
+pytest_plugins = ["calling", "cpu_seconds", "few_files", "file_scheduling", "postgres_server", "pytester"]
 
 
 def pytest_configure() -> None:

@@ -1,0 +1,45 @@
+"""A capture of all threads leaves a program alive whose threads never pause."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+CAPTURES = """
+import os, threading, time
+import torch
+from pyrometer.workload.script.startup._pyrometer_inside.kineto import new_profiler, quiet
+
+def serve():
+    value = torch.ones(4)
+    while True:
+        value.add_(1)
+
+for _ in range(6):
+    threading.Thread(target=serve, daemon=True).start()
+for _ in range(60):
+    profiler, _ = new_profiler(torch, {"record_shapes": True}, all_threads=True)
+    with quiet():
+        profiler.start()
+        time.sleep(0.001)
+        profiler.stop()
+print("alive", len(profiler.events()) > 0, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.slow
+def test_threads_that_never_pause_survive_captures():
+    run = subprocess.run(
+        [sys.executable, "-c", CAPTURES],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, "alive True\n"), run.stderr[-2000:]
+    assert run.stderr == ""
