@@ -401,6 +401,26 @@ def test_what_would_be_cut_short_leaves_its_time_to_the_confirmation(tmp_path):
     assert "applying it takes about 40.0 s" in search.outcomes[-1].reason
 
 
+@pytest.mark.parametrize(
+    ("slower", "tried"), [(1.0, "while others wait"), (1.5, "last"), (3.0, "not at all")]
+)
+def test_the_slower_an_executor_was_the_later_are_its_other_parameters(tmp_path, slower, tried):
+    tuned = LeverChoice(lever="compile", parameters={"mode": "max-autotune"})
+    times = {PLAIN.label: 0.4 * slower, tuned.label: 0.3, OPENVINO.label: 0.4}
+
+    def time_of(configuration):
+        return math.prod(times.get(choice.label, 1.0) for choice in configuration)
+
+    laboratory = KnownLaboratory(time_of)
+    predicted = {"openvino": Prediction(0.35, 0.45), "compile": Prediction(0.3, 0.7)}
+    search = run(laboratory, OPENVINO, PLAIN, tuned, CAST, DROP, tmp_path=tmp_path, predicted=predicted)
+    order = [each.label for each in search.outcomes]
+    place = order.index(tuned.label)
+    assert search.best == ((OPENVINO,) if tried == "not at all" else (tuned,))
+    assert (place == len(order) - 1) == (tried != "while others wait")
+    assert (search.outcomes[place].outcome == "not applicable") == (tried == "not at all")
+
+
 @pytest.mark.parametrize("budget_s", [60.0, 10_000.0])
 def test_what_promises_little_comes_last(tmp_path, budget_s):
     laboratory = KnownLaboratory(by_factor())

@@ -29,6 +29,9 @@ HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
 
 VARIED = 1.25
+"""Other parameters of an executor so many times slower than the best are tried last, with what time is left."""
+
+BEYOND_VARYING = 2.5
 """An executor so many times slower than the best is not made up for by other parameters of its own."""
 
 AT_LEAST = 0.5
@@ -147,7 +150,7 @@ class Search:
         """Try what waits, as long as there is time for it.
 
         What would be cut short waits for the end: it must not take the time of those that fit. So does what is slower than the
-        best by now even where it brings the most that is expected of it.
+        best by now even where it brings the most that is expected of it, and after that the variants of what was slower.
 
         Args:
             enough: share of what applying a lever is expected to take, which there has to be time for.
@@ -156,7 +159,7 @@ class Search:
             if self.ahead is not None:
                 self.ahead(self, self.waiting)
             fitting = [each for each in self.waiting if self._fits(each, enough)]
-            choice = next(filter(self._may_win, fitting), next(iter(fitting), None))
+            choice = min(fitting, key=self._reason_to_wait, default=None)
             if choice is None and self.waiting and not self.best:
                 choice = self.waiting[0]  # nothing has to be confirmed, which that would take the time of
             if choice is None:
@@ -171,10 +174,11 @@ class Search:
         """Whether there is time to apply a lever."""
         return enough * self._applying_s(choice) < self.weighing.open_limit_s(self._open_share)
 
-    def _may_win(self, choice: LeverChoice) -> bool:
-        """Whether a lever may be faster than the best so far, by what is expected of both."""
+    def _reason_to_wait(self, choice: LeverChoice) -> int:
+        """None for a lever that may be faster than the best by what is expected of both; most for a variant of what was slower."""
         expected = self.expected(choice, self.configuration_of(choice))
-        return expected.low is None or expected.low < 1
+        may_win = expected.low is None or expected.low < 1
+        return 2 * (self._ratio_of_executor(choice) > VARIED) + (not may_win)
 
     def _applying_s(self, choice: LeverChoice) -> Seconds:
         configuration = self.configuration_of(choice)
@@ -276,13 +280,17 @@ class Search:
             needed = " and ".join(sorted(missing))
             reason = f"has no effect without {needed}, which was not tried before or does not run here"
             return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
-        known = self._executors.get(choice.lever)
-        if known is not None and known.ratio is not None and known.ratio > VARIED:
-            reason = (
-                f"{known.label} was {format_ratio(known.ratio, known.ci_low or 0, known.ci_high or math.inf)}"
-            )
+        if self._ratio_of_executor(choice) > BEYOND_VARYING:
+            known = self._executors[choice.lever]
+            slower = format_ratio(known.ratio or 1, known.ci_low or 0, known.ci_high or math.inf)
+            reason = f"{known.label} was {slower}"
             return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
         return None
+
+    def _ratio_of_executor(self, choice: LeverChoice) -> float:
+        """Of what was best then and an executor, with other parameters than these; 0 where it was not timed."""
+        known = self._executors.get(choice.lever)
+        return known.ratio or 0.0 if known is not None else 0.0
 
     def judged(
         self, choice: LeverChoice, configuration: Configuration, *, longer: bool = False
