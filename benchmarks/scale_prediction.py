@@ -1,6 +1,6 @@
 """Does `scale` hold? Predicted and measured steps of DDP and FSDP2 on 2 and 4 real processes of this machine.
 
-    python benchmarks/scale_prediction.py [--processes 2,4] [--repeats 5] [--budget 20]
+    python benchmarks/scale_prediction.py [TARGET] [--processes 2,4] [--repeats 5] [--budget 20]
 
 Each repeat starts the processes anew: links, and steps with and without communication in turns; the prediction is made from those
 without, as `scale --check` does. Printed are both, and the median error of all repeats with its range. Where there are more processes than
@@ -37,6 +37,7 @@ def work():
 def main() -> None:
     """Print a line per repeat, and one per kind and number of processes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("target", nargs="?", help="another training than six layers of 512")
     parser.add_argument("--processes", default="2,4")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds of each run")
@@ -44,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "training.py"
         program.write_text(PROGRAM)
-        target = f"{program}:work"
+        target = options.target or f"{program}:work"
         for parallel in get_args(Parallel):
             for processes in map(int, options.processes.split(",")):
                 (schedule,) = schedules_of(target, [processes], parallel, options.budget / 2)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pyrometer.place import Place
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
+from pyrometer.text import with_capital
 
 FixClass = Literal["exact", "tolerance", "semantic"]
 """What the fix may change in the results: nothing, digits within a tolerance, or what is computed."""
@@ -120,12 +121,10 @@ def titled(title: str, **fields: Any) -> Advice:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter, unless it begins with a name of the code, and a full stop.
+    """With a capital letter, as `with_capital` has it, and a full stop.
 
     >>> sentence("load with one worker"), sentence("nn.Identity takes its place.")
     ('Load with one worker.', 'nn.Identity takes its place.')
     """
-    said = text.strip()
-    if said.partition(" ")[0].isalpha():
-        said = said[:1].upper() + said[1:]
+    said = with_capital(text.strip())
     return said if not said or said[-1] in ".!?:" else f"{said}."

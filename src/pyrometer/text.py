@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*[,;:.]?")
 
 
 def shortened(text: str, most: int = 60, *, tail: int = 0) -> str:
@@ -25,6 +28,16 @@ def one_line(text: str, most: int = 60) -> str:
     ('a b', 'abc…')
     """
     return shortened(" ".join(text.split()), most)
+
+
+def with_capital(text: str) -> str:
+    """With a capital letter, unless it begins with a name of the code.
+
+    >>> with_capital("load with one worker"), with_capital("aten::mm takes half of the step")
+    ('Load with one worker', 'aten::mm takes half of the step')
+    """
+    is_word = _WORD.fullmatch(text.partition(" ")[0])
+    return text[:1].upper() + text[1:] if is_word else text
 
 
 def listed(values: Sequence[object], most: int = 8) -> str:

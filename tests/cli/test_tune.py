@@ -46,7 +46,9 @@ def without_diagnosis(monkeypatch):
 
 @pytest.mark.slow
 def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(call, folder, monkeypatch):
-    search = ("tune", "model.py:deep", "--latency", "1us", "--json", *QUICK[:-1], "120s")
+    for name, short in {"PAIR_S": 3.0, "NUM_PAIRS": 2, "VERIFYING_S": 6.0, "APPLIED_S": 0.3}.items():
+        monkeypatch.setattr(f"pyrometer.tuning.recipe.verifying.{name}", short)
+    search = ("tune", "model.py:deep", "--latency", "1us", "--json", *QUICK)
     ended = call(folder, *search)
     document = json.loads(ended.stdout)
     jsonschema.validate(document, schema_of("tune"))
@@ -70,7 +72,6 @@ def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(
     assert "--verify" in applied.stdout
     assert applied.returncode == 0
 
-    monkeypatch.setattr("pyrometer.tuning.recipe.verifying.PAIR_S", 3.0)
     proof = ("--recipe", "model-deep.recipe.toml", "--verify", "--no-store")
     verified = call(folder, "tune", "model.py:deep", *proof)
     assert re.search(r"faster|undecided: 0\.\d", verified.stdout)  # wide intervals beside other work

@@ -13,6 +13,7 @@ from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts.finding_views import views
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding, Suppressed
+from pyrometer.text import with_capital
 
 
 def of_document(document: EvidenceDocument) -> list[Chapter]:
@@ -45,11 +46,11 @@ def _chapter(
     hidden = of_findings.suppressed_text(suppressed)
     blocks += [Text(f"{hidden}.")] if hidden else []
     if not findings:
-        lead = [f"{_capital(said)}."]
+        lead = [f"{with_capital(said)}."]
         return Chapter("findings", "Findings", blocks, "overview findings", lead=lead, place="story")
     same = sum(bool(finding.overlaps) for finding in findings)
     lead = [f"{same} of the {len(findings)} cards count the same cost as one above them."] if same else []
-    return Chapter("findings", _capital(said), blocks, "findings", lead=lead)
+    return Chapter("findings", with_capital(said), blocks, "findings", lead=lead)
 
 
 def advice_cards(
@@ -82,7 +83,3 @@ def reading(steps: Sequence[ReadingStep]) -> list[Chapter]:
             change=reading_section.change,
         )
     ]
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

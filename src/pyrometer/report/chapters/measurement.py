@@ -30,6 +30,7 @@ from pyrometer.report.facts import memory_peaks
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Table
+from pyrometer.text import with_capital
 
 SPLIT_HOW = "The bar is {}; each part is as wide as its share of it. {}"
 SPLIT_CHANGE = "Another batch size, input shape or machine."
@@ -152,7 +153,7 @@ def _memory(m: Measurement) -> list[Chapter]:
         return []
     source = m.memory.source
     how = (
-        f"{source[:1].upper()}{source[1:]}, on {m.memory.device}. Dashed lines: before the first step, and the peak. "
+        f"{with_capital(source)}, on {m.memory.device}. Dashed lines: before the first step, and the peak. "
         "The axis does not start at zero."
     )
     change = (

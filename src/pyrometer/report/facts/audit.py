@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyrometer.quantity import counted, format_percent
 from pyrometer.report.facts.layout import Section, Table
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem, Deduction
+from pyrometer.text import with_capital
 
 BANDS = {
     "below 70": "much to gain",
@@ -82,7 +83,7 @@ def title(group: AuditGroup) -> str:
     passed = sum(item.status == "pass" for item in group.items)
     judged = passed + sum(item.status == "fail" for item in group.items)
     text = f"{passed} of {judged}" if judged else "nothing to judge"
-    return f"{group.name[:1].upper()}{group.name[1:]}: {text}"
+    return f"{with_capital(group.name)}: {text}"
 
 
 def _section(group: AuditGroup) -> Section:

@@ -76,6 +76,7 @@ from pyrometer.rules.data.patterns.whole_batches import ADVICE, loader_of_single
 from pyrometer.rules.places import place_of
 from pyrometer.rules.rule import Case, Findings, Limit, declare
 from pyrometer.rules.surroundings import surroundings
+from pyrometer.text import with_capital
 
 if TYPE_CHECKING:
     from pyrometer.loading.report import LoaderReport
@@ -264,4 +265,4 @@ def _advice(report: LoaderReport, place: Place) -> str:
         text = f"{first.title}{saved}{also}"
     else:
         text = REMEDIES.get(report.verdict, REMEDIES["serial"])
-    return f"{text[:1].upper()}{text[1:]}{_first_look(place)}."
+    return f"{with_capital(text)}{_first_look(place)}."

@@ -42,6 +42,7 @@ from pyrometer.bench.quality import CaveatCode
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.rule import Case, Findings, Limit, declare
+from pyrometer.text import with_capital
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
@@ -130,4 +131,4 @@ def _advice(caveats: list[Caveat]) -> str:
         if caveat.needed_s is None:
             hints.append(f"{caveat.message}: {caveat.advice.title}" if number else caveat.advice.title)
     text = "; ".join(list(dict.fromkeys(hints))[:3] or ["measure longer"])
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{with_capital(text)}."

@@ -11,6 +11,7 @@ from pyrometer.quantity import Bytes, Ratio, format_bytes, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.from_advice import Given, advice_finding, given_advice
 from pyrometer.rules.rule import Case, Limit, Rule
+from pyrometer.text import with_capital
 
 if TYPE_CHECKING:
     from pyrometer.memory.profile import MemoryProfile
@@ -141,7 +142,7 @@ def _finding(rule: Rule, case: Case, held: Held, chosen: list[Given], *, dominat
     assert memory is not None
     short = is_short(case, case.limit(rule, "short_share"))
     peak = f"the peak of {format_bytes(memory.peak_bytes)}, which falls in {memory.peak_phase or 'an unknown phase'}"
-    first = f"{held.group[:1].upper()}{held.group[1:]} hold {format_bytes(held.bytes)} ({format_percent(held.share, 2)}) of {peak}"
+    first = f"{with_capital(held.group)} hold {format_bytes(held.bytes)} ({format_percent(held.share, 2)}) of {peak}"
     fact = f"{first}: they dominate it" if dominates else first
     return advice_finding(
         rule,
