@@ -405,7 +405,7 @@ def test_what_would_be_cut_short_leaves_its_time_to_the_confirmation(tmp_path):
     ("slower", "tried"), [(1.0, "while others wait"), (1.5, "last"), (3.0, "not at all")]
 )
 def test_the_slower_an_executor_was_the_later_are_its_other_parameters(tmp_path, slower, tried):
-    tuned = LeverChoice(lever="compile", parameters={"mode": "max-autotune"})
+    tuned = LeverChoice(lever="compile", parameters={"mode": "max-autotune-no-cudagraphs"})
     times = {PLAIN.label: 0.4 * slower, tuned.label: 0.3, OPENVINO.label: 0.4}
 
     def time_of(configuration):
@@ -413,12 +413,14 @@ def test_the_slower_an_executor_was_the_later_are_its_other_parameters(tmp_path,
 
     laboratory = KnownLaboratory(time_of)
     predicted = {"openvino": Prediction(0.35, 0.45), "compile": Prediction(0.3, 0.7)}
-    search = run(laboratory, OPENVINO, PLAIN, tuned, CAST, DROP, tmp_path=tmp_path, predicted=predicted)
+    choices = (OPENVINO, PLAIN, FROZEN, tuned, CAST, DROP)
+    search = run(laboratory, *choices, tmp_path=tmp_path, predicted=predicted)
     order = [each.label for each in search.outcomes]
     place = order.index(tuned.label)
     assert search.best == ((OPENVINO,) if tried == "not at all" else (tuned,))
     assert (place == len(order) - 1) == (tried != "while others wait")
     assert (search.outcomes[place].outcome == "not applicable") == (tried == "not at all")
+    assert (outcomes(search)[FROZEN.label] == "not applicable") == (slower > 1.25)  # brings less than that
 
 
 @pytest.mark.parametrize("budget_s", [60.0, 10_000.0])

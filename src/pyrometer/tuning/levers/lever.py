@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pyrometer.advice import FixClass
 from pyrometer.errors import InputError
+from pyrometer.quantity import Ratio
 from pyrometer.tuning.levers.rank_subject import RankSubject
 from pyrometer.tuning.levers.stages import Kind, Place, Stage
 from pyrometer.tuning.levers.subject import Subject
@@ -21,6 +22,10 @@ Parameters: TypeAlias = Mapping[str, Any]
 
 
 S = TypeVar("S")
+
+
+VARIED: Ratio = 1.25
+"""What other parameters of a lever bring over the first ones at most, unless it says more."""
 
 
 class LeverOf(abc.ABC, Generic[S]):
@@ -74,6 +79,10 @@ class LeverOf(abc.ABC, Generic[S]):
     def choices(self, subject: S) -> list[Parameters]:
         """Parameters to be tried, the most promising first."""
         return [{}]
+
+    def makes_up(self, parameters: Parameters) -> Ratio:
+        """How many times faster these parameters may be than the first of the choices."""
+        return VARIED
 
     @abc.abstractmethod
     def apply(self, subject: S, parameters: Parameters) -> None:

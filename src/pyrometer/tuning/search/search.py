@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pyrometer.quantity import Seconds, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import with_lever, without_lever
+from pyrometer.tuning.levers.lever import VARIED
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, StageReport
@@ -27,12 +28,6 @@ from pyrometer.tuning.trials.gate import Numerics
 
 HOPELESS = 1.5
 """An executor so many times slower than the best is not made up for by another precision under it."""
-
-VARIED = 1.25
-"""Other parameters of an executor so many times slower than the best are tried last, with what time is left."""
-
-BEYOND_VARYING = 2.5
-"""An executor so many times slower than the best is not made up for by other parameters of its own."""
 
 AT_LEAST = 0.5
 """Of what applying a lever is expected to take, for it to be begun where nothing else is left to be tried."""
@@ -280,7 +275,7 @@ class Search:
             needed = " and ".join(sorted(missing))
             reason = f"has no effect without {needed}, which was not tried before or does not run here"
             return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
-        if self._ratio_of_executor(choice) > BEYOND_VARYING:
+        if self._ratio_of_executor(choice) > lever.makes_up(choice.parameters):
             known = self._executors[choice.lever]
             slower = format_ratio(known.ratio or 1, known.ci_low or 0, known.ci_high or math.inf)
             reason = f"{known.label} was {slower}"
