@@ -541,3 +541,10 @@ def test_what_a_runtime_does_by_itself_is_not_tried_under_it(tmp_path, first):
     assert laboratory.opened[1] == [first]
     assert search.best == (runtime,)
     assert ["fold_batchnorm", "onnxruntime"] not in laboratory.opened
+
+
+@pytest.mark.parametrize("expected", [Prediction(0.5, 0.7), Prediction(1.1, 1.5)])
+def test_the_first_choice_of_a_lever_comes_first_also_where_it_is_expected_to_lose(tmp_path, expected):
+    laboratory = KnownLaboratory(by_factor(compile=0.9))
+    search = run(laboratory, FROZEN, PLAIN, tmp_path=tmp_path, predicted={"compile": expected})
+    assert [each.label for each in search.outcomes] == [FROZEN.label, PLAIN.label]

@@ -24,7 +24,7 @@ OPENING_MINUTES = 0.5
 """What trying a lever takes beside applying it: a process, its check, its comparison."""
 
 LATER_CHOICE = 0.3
-"""Of a lever's gain, for each of its choices after the first: the first ones of other levers come before them."""
+"""Of a lever's gain, for each of its choices after the first: the first ones of other levers come before them, as does its own."""
 
 
 class Prediction(NamedTuple):
@@ -112,5 +112,6 @@ def expected_ratio(name: str, predicted: Mapping[str, Prediction]) -> Ratio:
 
 def _promise(name: str, number: int, predicted: Mapping[str, Prediction]) -> tuple[int, float, str, int]:
     ratio, minutes = expected_ratio(name, predicted), OPENING_MINUTES + find_lever(name).minutes
-    gain = -math.log(max(ratio, 1e-3)) / minutes * LATER_CHOICE**number
+    gain = -math.log(max(ratio, 1e-3)) / minutes
+    gain *= LATER_CHOICE ** (number if gain > 0 else -number)
     return (0 if _advised(name, predicted) and number == 0 else 1), -gain, name, number
