@@ -530,6 +530,17 @@ def test_levers_that_took_little_here_make_room_for_those_like_them(tmp_path):
     assert outcomes(after)["aot_inductor"] == "kept"
 
 
+@pytest.mark.parametrize(
+    ("mode", "outcome"), [("default", "kept"), ("max-autotune-no-cudagraphs", "untried")]
+)
+def test_a_mode_that_compiles_for_longer_is_not_begun_where_its_time_is_not_left(tmp_path, mode, outcome):
+    compiled = LeverChoice(lever="compile", parameters={"mode": mode})
+    laboratory = KnownLaboratory(by_factor(channels_last=0.9, compile=0.8))
+    predicted = {"channels_last": Prediction(0.8, 0.9)}
+    search = run(laboratory, LAYOUT, compiled, tmp_path=tmp_path, budget_s=30.0, predicted=predicted)
+    assert outcomes(search) == {"channels_last": "kept", compiled.label: outcome}
+
+
 @pytest.mark.parametrize("first", ["fold_batchnorm", "onnxruntime"])
 def test_what_a_runtime_does_by_itself_is_not_tried_under_it(tmp_path, first):
     runtime = LeverChoice(lever="onnxruntime")

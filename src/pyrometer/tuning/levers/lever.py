@@ -80,6 +80,10 @@ class LeverOf(abc.ABC, Generic[S]):
         """Parameters to be tried, the most promising first."""
         return [{}]
 
+    def minutes_with(self, parameters: Parameters) -> float:
+        """About how long applying it with these takes; `minutes` with the first of the choices."""
+        return self.minutes
+
     def makes_up(self, parameters: Parameters) -> Ratio:
         """How many times faster these parameters may be than the first of the choices."""
         return VARIED

@@ -180,7 +180,7 @@ class Search:
         stays = any(
             each in configuration and find_lever(each.lever).minutes >= HEAVY_MINUTES for each in self.best
         )
-        return self.weighing.applying_s(choice.lever, self.best if stays else ())
+        return self.weighing.applying_s(choice, self.best if stays else ())
 
     @property
     def _open_share(self) -> float:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pyrometer.bench.comparison.verdict import Outcome, Verdict, sentence
 from pyrometer.errors import NotApplicableError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_seconds
-from pyrometer.tuning.levers.choice import Configuration
+from pyrometer.tuning.levers.choice import Configuration, LeverChoice
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult
 from pyrometer.tuning.search.budget import PAIR_S, TRIAL_SHARE, Budget, Costs, shortest_pair_s
@@ -120,16 +120,17 @@ class Weighing:
         allowed_s = max(SHORTEST_TRIAL_S, self.budget.trials_left_s * TRIAL_SHARE)
         return min(wanted_s, allowed_s, LONGEST_TRIAL_S)
 
-    def applying_s(self, name: str, best: Configuration) -> Seconds:
+    def applying_s(self, choice: LeverChoice, best: Configuration) -> Seconds:
         """About how long applying a lever takes here: by what others took, else on a machine as busy as this one was at the start.
 
         Args:
-            name: of the lever.
+            choice: the lever, and with what.
             best: what stays beside it, and is compiled or exported anew with it.
         """
         busy = max(1.0, self.costs.opening_s / QUIET_OPENING_S)
         pace = statistics.fmean(self._paces) if self._paces else busy
-        return find_lever(name).minutes * TYPICAL_S * pace + (self.costs.price_s if best else 0.0)
+        minutes = find_lever(choice.lever).minutes_with(choice.parameters)
+        return minutes * TYPICAL_S * pace + (self.costs.price_s if best else 0.0)
 
     def open_limit_s(self, share: float = OPEN_SHARE) -> Seconds:
         """What applying the next lever may take, of the time that is left for trials."""
@@ -179,7 +180,7 @@ class Weighing:
         return replace(weighed, elapsed_s=now() - begin)
 
     def _note_pace(self, tried: LeverOutcome, took_s: Seconds) -> None:
-        minutes = find_lever(tried.name).minutes
+        minutes = find_lever(tried.name).minutes_with(tried.parameters)
         if minutes >= HEAVY_MINUTES and any(each.lever == tried.name for each in tried.configuration):
             self._paces.append(took_s / (minutes * TYPICAL_S))
 
