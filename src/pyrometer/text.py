@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*[,;:.]?")
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*[,;.]?")
 
 
 def shortened(text: str, most: int = 60, *, tail: int = 0) -> str:

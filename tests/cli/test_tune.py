@@ -48,7 +48,7 @@ def without_diagnosis(monkeypatch):
 def test_a_search_ends_in_a_recipe_that_is_proved_applied_and_refused_elsewhere(call, folder, monkeypatch):
     for name, short in {"PAIR_S": 3.0, "NUM_PAIRS": 2, "VERIFYING_S": 6.0, "APPLIED_S": 0.3}.items():
         monkeypatch.setattr(f"pyrometer.tuning.recipe.verifying.{name}", short)
-    search = ("tune", "model.py:deep", "--latency", "1us", "--json", *QUICK)
+    search = ("tune", "model.py:deep", "--latency", "1us", "--json", *QUICK[:-1], "120s")
     ended = call(folder, *search)
     document = json.loads(ended.stdout)
     jsonschema.validate(document, schema_of("tune"))
