@@ -102,10 +102,15 @@ def test_a_killed_replica_takes_no_accepted_request_along_and_is_replaced(served
 
 def test_a_rollout_gets_the_counts_of_all_replicas_and_all_follow_its_share(served, ledger):
     _, url, _ = served
+
+    def counted():
+        reports = ledger.reports("scaled", 1)
+        epochs = observed([0.5], reports, keep_reports=False).epochs
+        enough = [min(epoch.new.num, epoch.old.num) > 10 for epoch in epochs]
+        return len({one.reporter for one in reports}) >= 2 and enough == [True]
+
     with Load(url):
-        until(lambda: len({one.reporter for one in ledger.reports("scaled", 1)}) >= 2, "one replica counts")
-    (epoch,) = observed([0.5], ledger.reports("scaled", 1), keep_reports=False).epochs
-    assert min(epoch.new.num, epoch.old.num) > 10
+        until(counted, "one replica counts, or one version")
     command(ledger, "scaled", "abort", "me")
 
     def versions():
