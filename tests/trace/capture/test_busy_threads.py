@@ -9,24 +9,31 @@ import sys
 import pytest
 
 CAPTURES = """
-import os, threading, time
+import os, threading
 import torch
 from pyrometer.workload.script.startup._pyrometer_inside.kineto import new_profiler, quiet
+
+ran = threading.Event()
 
 def serve():
     value = torch.ones(4)
     while True:
-        value.add_(1)
+        for _ in range(100):
+            value.add_(1)
+        ran.set()
 
 for _ in range(6):
     threading.Thread(target=serve, daemon=True).start()
+recorded = False
 for _ in range(60):
     profiler, _ = new_profiler(torch, {"record_shapes": True}, all_threads=True)
     with quiet():
         profiler.start()
-        time.sleep(0.001)
+        ran.clear()
+        ran.wait()
         profiler.stop()
-print("alive", len(profiler.events()) > 0, flush=True)
+    recorded = recorded or len(profiler.events()) > 0
+print("alive", recorded, flush=True)
 os._exit(0)
 """
 
