@@ -7,6 +7,7 @@ from importlib.resources import files
 import jinja2
 
 from pyrometer.report.visible import for_template
+from pyrometer.text import with_capital
 
 
 def environment(package: str) -> jinja2.Environment:
@@ -15,7 +16,7 @@ def environment(package: str) -> jinja2.Environment:
     def load(name: str) -> str:
         return files(package).joinpath(f"templates/{name}").read_text(encoding="utf-8")
 
-    return jinja2.Environment(
+    filled = jinja2.Environment(
         loader=jinja2.FunctionLoader(load),
         autoescape=True,
         finalize=for_template,
@@ -23,3 +24,5 @@ def environment(package: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    filled.filters["with_capital"] = with_capital
+    return filled

@@ -23,6 +23,7 @@ from pyrometer.report.answer.measured import figure
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.documents import Document
 from pyrometer.rules.finding import Finding
+from pyrometer.text import with_capital
 from pyrometer.trace.difference.record import NodeChange, PartChange, TimeChange, TraceDiff
 from recorded import ROOT
 
@@ -301,6 +302,6 @@ def test_a_page_tells_the_share_of_what_bounds_once(recorded_documents):
     traced, _, rest = answer.bound.partition("; ")
     said = html.page(document).partition('<section data-page="overview"')[2].partition("</section>")[0]
     assert "Data-bound: data takes " in said
-    assert rest in said
+    assert with_capital(rest) in said
     assert traced.startswith("data-bound: ")
     assert traced not in said
