@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,15 @@ def write_schemas(folder: Path) -> list[Path]:
 
 
 def _components(*documents: type[Document]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
-    return msgspec.json.schema_components(documents, ref_template="#/$defs/{name}")
+    references, parts = msgspec.json.schema_components(documents, ref_template="#/$defs/{name}")
+    return references, {name: _described(part) for name, part in parts.items()}
+
+
+def _described(part: dict[str, Any]) -> dict[str, Any]:
+    """A record whose description begins its lines alike, whichever Python and msgspec took it from the docstring."""
+    if description := part.get("description"):
+        return {**part, "description": inspect.cleandoc(description)}
+    return part
 
 
 def _head(verb: str) -> dict[str, Any]:
