@@ -43,6 +43,7 @@ from pyrometer.tuning.predictions import PredictedLever, judge_predictions, pred
 from pyrometer.tuning.recipe.recipe import load_recipe
 from pyrometer.tuning.recipe.verifying import verify
 from pyrometer.tuning.search.confirming import Pairs, confirm
+from pyrometer.tuning.search.earlier import Earlier
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.trials import protocol
 from pyrometer.tuning.trials.cases import cases_of, refreshed_source
@@ -315,6 +316,7 @@ class Found(Record, frozen=True, kw_only=True):
     recipe: str
     took_s: float
     claimed: Interval | None = None
+    pairs: list[float] = []
     compiled: float
     levers: list[PredictedLever] = []
     exhausted: tuple[str, float, float] | None = None
@@ -333,7 +335,7 @@ def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive
     for name in names:
         place = folder / f"{_stem(name)}.json"
         if not place.exists():
-            place.write_bytes(to_json(_searched(name, folder, settings)))
+            place.write_bytes(to_json(_searched(name, folder, settings, _known(folder))))
         found = from_json(Found, place.read_bytes())
         if exhaustive and found.exhausted is None:
             found = replace(found, exhausted=_exhausted(_target(name), found, settings.only))
@@ -363,6 +365,12 @@ def search(names: list[str], folder: Path, settings: TuneSettings, *, exhaustive
     return 0
 
 
+def _known(folder: Path) -> Earlier:
+    """What a store would tell of confirmations by now; predictions are judged without what was learned."""
+    known = (from_json(Found, path.read_bytes()) for path in folder.glob("*.json"))
+    return Earlier(confirmed=[found.pairs for found in known])
+
+
 def _target(name: str) -> Target:
     return parse_target(name if ":" in name else f"{Path(__file__).resolve()}:{name}")
 
@@ -371,9 +379,9 @@ def _stem(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def _searched(name: str, folder: Path, settings: TuneSettings) -> Found:
+def _searched(name: str, folder: Path, settings: TuneSettings, earlier: Earlier) -> Found:
     path, target = folder / f"{_stem(name)}.recipe.toml", _target(name)
-    tuning, recipe = search_recipe(target, settings, path=path, resume=True, progress=_told)
+    tuning, recipe = search_recipe(target, settings, path=path, resume=True, progress=_told, earlier=earlier)
     for each in tuning.levers:
         if each.outcome != "not applicable":
             print(f"  {name} {each.label}: {each.outcome} {each.ratio or ''} {each.reason}", flush=True)
@@ -382,6 +390,7 @@ def _searched(name: str, folder: Path, settings: TuneSettings) -> Found:
         recipe=label_of(recipe.configuration),
         took_s=tuning.elapsed_s,
         claimed=None if proof is None else (proof.ratio, proof.ci_low or 0.0, proof.ci_high or math.inf),
+        pairs=[] if tuning.final is None else tuning.final.log_ratios,
         compiled=_ratio(target, (LeverChoice(lever="compile", parameters={"mode": "default"}),)),
         levers=predicted_levers(name, name, tuning.levers),
     )
@@ -456,7 +465,9 @@ def reproduce(names: list[str], folder: Path) -> int:
         if found is None or found.claimed is None:
             continue
         if found.again is None:
-            again = verify(load_recipe(path), _target(name), TuneSettings(), path, _told).final
+            again = verify(
+                load_recipe(path), _target(name), TuneSettings(), path, _told, spread=_known(folder).spread
+            ).final
             assert again is not None
             found = replace(found, again=again.ratio)
             place.write_bytes(to_json(found))

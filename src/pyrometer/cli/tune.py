@@ -17,7 +17,7 @@ from pyrometer.errors import ExitCode, StoreError, UsageError
 
 if TYPE_CHECKING:
     from pyrometer.tuning.outcome import Tuning
-    from pyrometer.tuning.predictions import PredictedLever
+    from pyrometer.tuning.search.earlier import Earlier
     from pyrometer.tuning.search.settings import TuneSettings
     from pyrometer.workload.target import Target
 
@@ -99,7 +99,7 @@ def command(
         return run_with(place, parsed, flags["nproc"])
     with stdout_to_stderr(), progress_bar() as progress:
         if flags["apply_recipe"] or flags["verify"]:
-            tuning = _verified(parsed, place, flags, progress)
+            tuning = _verified(parsed, place, flags, store_location, progress)
         else:
             tuning = _searched(parsed, place, flags, store_location, progress)
     with finishing():
@@ -152,27 +152,31 @@ def _searched(
     return tuning
 
 
-def _earlier(store_location: str | None) -> list[PredictedLever]:
-    """What searches of the store predicted and measured on this machine; where it cannot be read, a search goes on without."""
-    if store_location is None:
-        return []
-    from pyrometer.report.tuned_predictions import stored_predictions
+def _earlier(store_location: str | None) -> Earlier:
+    """What searches of the store found on this machine; where it cannot be read, a search goes on without."""
+    from pyrometer.report.tuned_predictions import stored_tunings
     from pyrometer.store.store import Store
+    from pyrometer.tuning.search.earlier import Earlier
 
+    if store_location is None:
+        return Earlier()
     try:
         store = Store.open_if_there(store_location)
-        return [] if store is None else stored_predictions(store).levers
+        return Earlier() if store is None else Earlier.of(stored_tunings(store))
     except StoreError as error:
         click.echo(f"note: nothing is learned from earlier searches: {error}", err=True)
-        return []
+        return Earlier()
 
 
-def _verified(target: Target, place: Path, flags: dict[str, Any], progress: Any) -> Tuning:
+def _verified(
+    target: Target, place: Path, flags: dict[str, Any], store_location: str | None, progress: Any
+) -> Tuning:
     from pyrometer.tuning.recipe.recipe import load_recipe
     from pyrometer.tuning.recipe.verifying import verify
 
-    proves = not flags["apply_recipe"]
-    return verify(load_recipe(place), target, _settings(flags), place, progress, proves=proves)
+    proves, spread = not flags["apply_recipe"], _earlier(store_location).spread
+    recipe, settings = load_recipe(place), _settings(flags)
+    return verify(recipe, target, settings, place, progress, proves=proves, spread=spread)
 
 
 def _exit_code(tuning: Tuning) -> int:

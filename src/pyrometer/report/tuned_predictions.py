@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from pyrometer.document import Document
 from pyrometer.quantity import counted, format_ratio, significant
 from pyrometer.report.kinds import read_document
 from pyrometer.store.store import Store
 from pyrometer.tuning.outcome import Tuning
-from pyrometer.tuning.predictions import (
-    PredictedLever,
-    Predictions,
-    judge_predictions,
-    predicted_levers,
-)
+from pyrometer.tuning.predictions import Predictions, judge_predictions
+from pyrometer.tuning.search.earlier import Earlier
 
 
 class PredictionsDocument(Document, frozen=True, kw_only=True):
@@ -23,18 +21,21 @@ class PredictionsDocument(Document, frozen=True, kw_only=True):
     predictions: Predictions
 
 
-def stored_predictions(store: Store) -> Predictions:
-    """Of all searches in a store that were run on this machine."""
+def stored_tunings(store: Store) -> Iterator[Tuning]:
+    """All searches in a store that were run on this machine."""
     from pyrometer.hardware.environment import read_environment
 
     here = read_environment().fingerprint
-    levers: list[PredictedLever] = []
     for summary in store.runs(kind="tune"):
         run = store.load(summary.id)
         document = read_document(run.kind, run.document)
         if isinstance(document, Tuning) and document.environment.fingerprint == here:
-            levers += predicted_levers(run.id, document.target, document.levers)
-    return judge_predictions(levers)
+            yield replace(document, run_id=run.id)
+
+
+def stored_predictions(store: Store) -> Predictions:
+    """Of the searches in a store that were run on this machine."""
+    return judge_predictions(Earlier.of(stored_tunings(store)).predicted)
 
 
 def lines(predictions: Predictions) -> Iterator[str]:

@@ -25,7 +25,6 @@ from pyrometer.tuning.levers.choice import LeverChoice, label_of
 from pyrometer.tuning.levers.lever import LeverOf, missing_packages, uninstalled
 from pyrometer.tuning.levers.registry import find_lever, select
 from pyrometer.tuning.outcome import LeverOutcome, RecipeSummary, Tuning
-from pyrometer.tuning.predictions import PredictedLever
 from pyrometer.tuning.ranks.laboratory import RankLaboratory
 from pyrometer.tuning.recipe.making import dropped_levers, kept_files, proof_of, proved_levers
 from pyrometer.tuning.recipe.recipe import Recipe
@@ -33,7 +32,7 @@ from pyrometer.tuning.search.advised import findings_of
 from pyrometer.tuning.search.baseline import Baseline
 from pyrometer.tuning.search.budget import PAIR_S, Budget
 from pyrometer.tuning.search.confirming import Confirmation, Pairs, confirm
-from pyrometer.tuning.search.earlier import corrected
+from pyrometer.tuning.search.earlier import NOTHING_EARLIER, Earlier, corrected
 from pyrometer.tuning.search.goals import goals_of
 from pyrometer.tuning.search.journal import Journal, identity_of
 from pyrometer.tuning.search.ordering import predictions_of
@@ -106,7 +105,7 @@ def search_recipe(
     cluster: str | None = None,
     progress: Progress | None = None,
     num_ranks: int | None = None,
-    earlier: Sequence[PredictedLever] = (),
+    earlier: Earlier = NOTHING_EARLIER,
 ) -> tuple[Tuning, Recipe]:
     """Search, confirm, and make the recipe; what `tune` and the verb stand on.
 
@@ -119,7 +118,7 @@ def search_recipe(
         cluster: of Ray, on whose machines of this one's kind levers are tried.
         progress: told how far it is.
         num_ranks: of a script that is to be run by torchrun.
-        earlier: what searches on this machine predicted and measured before; they correct what is predicted.
+        earlier: what was found on this machine before; it corrects what is predicted, and says how far pairs vary.
 
     Raises:
         PyrometerError: see `tune`.
@@ -136,9 +135,10 @@ def search_recipe(
         base = Baseline.of(place, baseline, [lever.name for lever in wanted], budget)
         journal = Journal(place.folder / JOURNAL, _identity(place, base, settings), resume=resume)
         surveyed, step_s = base.surveyed, base.measurement.median_s
-        priors = corrected(priors_of(surveyed.device, surveyed.made_of), earlier)
+        priors = corrected(priors_of(surveyed.device, surveyed.made_of), earlier.predicted)
         weighing = Weighing(place.laboratory, settings, budget, step_s)
-        search = Search(weighing, journal, with_priors(predictions_of(findings), priors), tell)
+        predicted = with_priors(predictions_of(findings), priors)
+        search = Search(weighing, journal, predicted, tell, spread=earlier.spread)
         weighing.begin_with(baseline)
         try:
             reasons = {lever.name: _WITHOUT_GOAL for lever in selected if lever not in wanted}
@@ -277,7 +277,7 @@ def _proved(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: Pro
     weighing, budget = search.weighing, search.budget
     begin, more = budget.now(), place.laboratory.more_pairs
     end_s = begin + budget.left_s - weighing.then_s
-    pairs = Pairs(weighing.settings.num_confirmations * more, PAIR_S / more, end_s, budget.now)
+    pairs = Pairs(weighing.settings.num_confirmations * more, PAIR_S / more, end_s, budget.now, search.spread)
     try:
         verdict, numerics, peak = confirm(
             place.laboratory, search.best, pairs, lambda _, what: tell(budget.share, what)

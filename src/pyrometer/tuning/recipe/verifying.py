@@ -21,6 +21,7 @@ from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.confirming import Pairs, confirm
 from pyrometer.tuning.search.place import open_place
 from pyrometer.tuning.search.settings import TuneSettings
+from pyrometer.tuning.search.spread import UNKNOWN, Spread
 from pyrometer.tuning.trials.gate import Numerics
 from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import Target
@@ -39,8 +40,18 @@ def verify(
     progress: Progress,
     *,
     proves: bool = True,
+    spread: Spread = UNKNOWN,
 ) -> Tuning:
     """Apply a recipe to a target, and compare it with the target as it is, in fresh processes on fresh inputs.
+
+    Args:
+        recipe: what is applied.
+        target: to what.
+        settings: limits of the check of numbers.
+        path: of the recipe.
+        progress: told how far it is.
+        proves: compare it; otherwise its steps are timed by themselves.
+        spread: what is known of pairs of processes on this machine.
 
     Raises:
         IncomparableError: the target's model is another one.
@@ -59,7 +70,7 @@ def verify(
             progress(0.5, "the recipe")
             numerics, applied = _applied(laboratory, recipe.configuration)
         elif recipe.levers:
-            pairs = Pairs(NUM_PAIRS * laboratory.more_pairs, PAIR_S)
+            pairs = Pairs(NUM_PAIRS * laboratory.more_pairs, PAIR_S, spread=spread)
             verdict, numerics, _ = confirm(laboratory, recipe.configuration, pairs, progress)
     different = [name for name, _, _ in differing_fields(recipe.environment, base.environment)]
     elsewhere = [f"proved at first under other conditions: {', '.join(different[:4])}"] if different else []

@@ -2,8 +2,8 @@
 
 What a search keeps was chosen because it looked good, so that its figures flatter (the winner's curse). What is reported is
 taken anew: each pair of fresh processes gives one estimate, and the interval is that in which the ratio of the next pair is expected
-(Student's prediction interval over the pairs, without what each estimate is uncertain by itself: the next pair has a ratio of its
-own, but not the noise of these).
+(Student's prediction interval over the pairs, with what earlier confirmations say of their spread, and without what each estimate is
+uncertain by itself: the next pair has a ratio of its own, but not the noise of these).
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from pyrometer.errors import NotApplicableError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.tuning.levers.choice import Configuration, label_of
 from pyrometer.tuning.search.budget import SHORTEST_PAIR_S, shortest_pair_s
+from pyrometer.tuning.search.spread import LEAST_SPREAD, UNKNOWN, Spread
 from pyrometer.tuning.trials.gate import Numerics
 from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
 
 CONFIDENCE = 0.95
-LEAST_SPREAD = 0.01
-"""Of ln ratios between processes, where so few pairs happen to agree better: where code and data lie in memory makes that much."""
-
 MORE = 2
 """Times as many pairs at most, while it is undecided and there is time: the next ratio is bounded, so that a look early claims little."""
 
@@ -67,19 +65,21 @@ class Pairs:
         pair_s: of comparison, each.
         end_s: when all of it should be over, by `now`; pairs become shorter, then fewer, two at least, to meet it.
         now: a clock.
+        spread: what is known of pairs on this machine.
     """
 
     most: int
     pair_s: Seconds
     end_s: Seconds = math.inf
     now: Callable[[], Seconds] = time.monotonic
+    spread: Spread = UNKNOWN
 
     def fits(self, verdicts: Sequence[Verdict], opening_s: Seconds, step_s: Seconds) -> bool:
         """Whether another pair is begun after these."""
         number, now = len(verdicts), self.now()
         if number < LEAST_PAIRS:
             return number < self.most
-        undecided = _of_pairs(verdicts).outcome == "undecided"
+        undecided = _of_pairs(verdicts, self.spread).outcome == "undecided"
         if now + opening_s + shortest_pair_s(step_s) <= self.end_s:
             return number < (MORE * self.most if undecided and self.end_s < math.inf else self.most)
         # One more may end late, where without it nothing would be known.
@@ -117,7 +117,8 @@ def confirm(
             verdicts.append(laboratory.compare(baseline, changed, compared_s, rule, seed=seed))
             if number == 0:
                 peak = laboratory.peak_bytes(changed)
-    return replace(_of_pairs(verdicts), baseline="baseline", candidate=label_of(recipe)), numerics, peak
+    verdict = _of_pairs(verdicts, pairs.spread)
+    return replace(verdict, baseline="baseline", candidate=label_of(recipe)), numerics, peak
 
 
 @contextlib.contextmanager
@@ -138,9 +139,9 @@ def _opened(
         yield sides[0], sides[1]
 
 
-def _of_pairs(verdicts: Sequence[Verdict]) -> Verdict:
+def _of_pairs(verdicts: Sequence[Verdict], spread: Spread) -> Verdict:
     noise = float(np.mean([_noise(verdict.log_ratios) for verdict in verdicts]))
-    estimate, low, high = expected_next([verdict.ratio for verdict in verdicts], noise)
+    estimate, low, high = expected_next([verdict.ratio for verdict in verdicts], noise, spread)
     return replace(
         verdicts[-1],
         outcome=_outcome(estimate, low, high, verdicts[-1].margin),
@@ -168,7 +169,9 @@ def _noise(blocks: Sequence[float]) -> float:
     return robust_sd(apart) ** 2 / len(apart) if len(apart) else 0.0
 
 
-def expected_next(ratios: Sequence[Ratio], noise: float = 0.0) -> tuple[Ratio, Ratio, Ratio]:
+def expected_next(
+    ratios: Sequence[Ratio], noise: float = 0.0, spread: Spread = UNKNOWN
+) -> tuple[Ratio, Ratio, Ratio]:
     """The geometric mean, and the interval in which the ratio of another pair of processes is expected.
 
     >>> mean, low, high = expected_next([0.50, 0.51, 0.49, 0.50])
@@ -179,10 +182,10 @@ def expected_next(ratios: Sequence[Ratio], noise: float = 0.0) -> tuple[Ratio, R
     if len(logs) < 2:
         return math.exp(logs[0]), 0.0, math.inf
     num, least = len(logs), LEAST_SPREAD**2
-    seen = max(float(logs.var(ddof=1)), least)
+    seen, degrees = spread.moderated(logs.tolist())
     # Pairs vary by what processes vary, and by noise; that the mean is uncertain, and that processes vary at all, stays.
     variance = max(seen * (1 + 1 / num) - noise, max(seen, noise) / num + least)
-    reach = student_quantile(0.5 + CONFIDENCE / 2, num - 1) * math.sqrt(variance)
+    reach = student_quantile(0.5 + CONFIDENCE / 2, degrees) * math.sqrt(variance)
     mean = float(logs.mean())
     return math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)
 

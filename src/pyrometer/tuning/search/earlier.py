@@ -1,4 +1,4 @@
-"""What earlier searches on a machine say of predictions: levers that brought more, or less, than was expected of them.
+"""What earlier searches on a machine say of the next one: levers that brought more, or less, than was expected, and how far pairs vary.
 
 Each search of the store is one observation of a lever: what was measured over what had been predicted, before anything was learned.
 Their geometric mean corrects the range of the next prediction. Few searches say little, so the mean is drawn towards 1 (partial
@@ -10,14 +10,50 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pyrometer.quantity import Ratio
-from pyrometer.tuning.predictions import PredictedLever
+from pyrometer.tuning.outcome import Tuning
+from pyrometer.tuning.predictions import PredictedLever, predicted_levers
 from pyrometer.tuning.search.ordering import Prediction
+from pyrometer.tuning.search.spread import Spread, spread_of
 
 DRAWN = 1.0
 """As many targets that would have had no correction."""
+
+
+class Earlier(NamedTuple):
+    """What searches and proofs on this machine found.
+
+    Attributes:
+        predicted: levers beside what they brought.
+        confirmed: the ln ratios of the pairs of each recipe that was proved in fresh processes.
+    """
+
+    predicted: Sequence[PredictedLever] = ()
+    confirmed: Sequence[Sequence[float]] = ()
+
+    @classmethod
+    def of(cls, tunings: Iterable[Tuning]) -> Earlier:
+        """Of searches and verifications as the store keeps them."""
+        known = list(tunings)
+        return cls(
+            [
+                lever
+                for each in known
+                for lever in predicted_levers(each.run_id or "", each.target, each.levers)
+            ],
+            [each.final.log_ratios for each in known if each.final is not None],
+        )
+
+    @property
+    def spread(self) -> Spread:
+        """How far pairs of fresh processes vary here."""
+        return spread_of(self.confirmed)
+
+
+NOTHING_EARLIER = Earlier()
 
 
 def corrections_of(earlier: Iterable[PredictedLever]) -> dict[str, Ratio]:

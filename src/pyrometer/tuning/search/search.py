@@ -23,6 +23,7 @@ from pyrometer.tuning.search.combining import expected_over, gains_of
 from pyrometer.tuning.search.finishing import leave_out_needless, look_again
 from pyrometer.tuning.search.journal import Journal
 from pyrometer.tuning.search.ordering import Prediction, in_order
+from pyrometer.tuning.search.spread import UNKNOWN, Spread
 from pyrometer.tuning.search.weighing import HEAVY_MINUTES, OPEN_SHARE, TYPICAL_S, Weighing
 from pyrometer.tuning.trials.gate import Numerics
 
@@ -54,6 +55,7 @@ class Search:
         waiting: what was not tried yet, the most promising first.
         set_aside: what was faster until an executor that does not run it took its place; others may run it.
         ahead: may try what waits elsewhere, and write the outcomes into the journal.
+        spread: what is known of pairs of processes, for the confirmation.
     """
 
     weighing: Weighing
@@ -67,6 +69,7 @@ class Search:
     interrupted: bool = False
     set_aside: Configuration = ()
     ahead: Callable[[Search, Sequence[LeverChoice]], None] | None = None
+    spread: Spread = UNKNOWN
     _executors: dict[str, LeverOutcome] = field(default_factory=dict)
     _looked_at: set[str] = field(default_factory=set)
 
