@@ -8,12 +8,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from representative import every
 
 from pyrometer.report.chinese import _pairs, chinese
+from pyrometer.trace.difference import comparability
+from pyrometer.trace.difference.change import change
+from pyrometer.trace.difference.compare import ALIKE, NOTE, PAUSES, SAME_TRACE, decide
 from pyrometer.tuning.levers import families
 from recorded import CHECKED, checked, page_of
+
+ODD = np.array([100.0, 130.0, 90.0, 160.0, 80.0, 120.0]) * 1e6
+"""Times of steps that scatter."""
 
 
 @pytest.mark.parametrize(
@@ -68,6 +75,31 @@ def _reasons() -> Iterator[str]:
             for text in (part for node in returned for part in _texts(node.value)):
                 if text.count(" ") > 1:
                     yield text
+
+
+def _circumstances() -> Iterator[str]:
+    """In which two traces may differ, by themselves and as what withholds a verdict."""
+    tree = ast.parse(Path(comparability.__file__).read_text(encoding="utf-8"))
+    messages = [
+        node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "message"
+    ]
+    for text in (part for message in messages for part in _texts(message)):
+        yield from (text, f"undecided: {text} (7 against 8)")
+
+
+VERDICTS = (
+    SAME_TRACE,
+    NOTE,
+    *(f"undecided: 1.3× faster (1.2–1.4), {doubt}" for doubt in (PAUSES, ALIKE)),
+    *(decide(change(ODD, ODD * 1.1), margin, (6, 6))[1] for margin in (0.1, 2.0)),
+    *(decide(change(ODD[:2], other), 0.1, (2, 2))[1] for other in (ODD[:2], ODD[:2] * 0)),
+)
+
+
+def test_what_became_of_a_trace_is_said_in_chinese():
+    circumstances = sorted(set(_circumstances()))
+    assert len(circumstances) > 16
+    assert [text for text in (*circumstances, *VERDICTS) if not _is_chinese(chinese(text))] == []
 
 
 def _texts(node: ast.AST) -> Iterator[str]:

@@ -134,7 +134,7 @@ def _place(node: NodeChange) -> str:
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             return f"{what}: {short(names[0], NAME_CELLS)}{more}"
-    return "outermost"
+    return "the rest of the step"
 
 
 def _changed_work(diff: TraceDiff, least_ns: float, *, on_device: bool) -> list[Part]:

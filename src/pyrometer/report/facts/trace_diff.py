@@ -58,7 +58,7 @@ def _parts(diff: TraceDiff) -> Section | None:
 def _nodes(diff: TraceDiff) -> Section:
     body = [
         (
-            " > ".join(short(name, 36) for name in node.path[-3:]) or "outermost",
+            " > ".join(short(name, 36) for name in node.path[-3:]) or "the rest of the step",
             _status(node),
             f"{node.calls_a:.4g} → {node.calls_b:.4g}",
             signed(node.host.delta_ns),
