@@ -42,6 +42,22 @@ def test_the_changes_of_all_nodes_add_up_to_the_change_of_the_whole(record):
     assert parts == pytest.approx([diff.step.a_ns, diff.step.b_ns])
 
 
+def test_parts_of_a_step_that_is_slow_again_and_again_count_by_their_means(new_builder, tmp_path):
+    def trace(name, slow_us):
+        builder, at = new_builder(tmp_path), 0.0
+        for step in range(20):
+            took = slow_us if step % 4 == 3 else 100
+            builder.annotate(f"ProfilerStep#{step}", at, took + 10)
+            builder.op("aten::mm", at, took)
+            at += took + 10
+        return builder.read(name)
+
+    diff = diff_traces(trace("a.json", 900), trace("b.json", 1300))
+    assert (diff.step.a_ns, diff.step.b_ns) == pytest.approx((310_000, 410_000))
+    for side in ("a_ns", "b_ns"):
+        assert sum(getattr(part, side) for part in diff.parts) == pytest.approx(getattr(diff.step, side))
+
+
 def test_the_same_program_has_not_changed(record):
     diff = diff_traces(record("a.json"), record("b.json"))
     assert (diff.outcome, diff.sentence) == ("same", SAME_TRACE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from math import log
 
 import numpy as np
@@ -18,6 +19,7 @@ from pyrometer.trace.difference.change import (
     MIN_STEPS,
     RUN_MARGIN,
     change,
+    recurs,
     run_margin,
 )
 from pyrometer.trace.difference.comparability import compare_circumstances
@@ -101,7 +103,7 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50, anyway: bool = Fal
         confidence=CONFIDENCE,
         margin=margin,
         differences=differences,
-        parts=_parts(a, b),
+        parts=_parts(a, b, np.mean if any(map(recurs, times)) else np.median),
         nodes=_nodes(a, b, step, top),
         operators=compare_operators(a, b, top),
         kernels=compare_kernels(a, b, top),
@@ -170,14 +172,15 @@ def _margin(margin: float) -> str:
     return f"factor of {significant(1 + margin)}" if margin > 1 else format_percent(margin, 2)
 
 
-def _parts(a: RankTrace, b: RankTrace) -> list[PartChange]:
+def _parts(a: RankTrace, b: RankTrace, centre: Callable[[list[float]], np.floating]) -> list[PartChange]:
+    """As the step counts, so do its parts."""
     sides = []
     for trace in (a, b):
         found = breakdown(trace)
         held = [step_breakdown.parts for step_breakdown in found.by_step] or [found.parts]
         sides.append(
             {
-                name: float(np.median([getattr(parts, name) for parts in held]))
+                name: float(centre([getattr(parts, name) for parts in held]))
                 for name in held[0].__struct_fields__
             }
         )

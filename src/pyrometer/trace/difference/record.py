@@ -72,7 +72,7 @@ class GroupChange(Record, frozen=True, kw_only=True):
 
 
 class PartChange(Record, frozen=True, kw_only=True):
-    """A part of the breakdown, median over steps, ns; medians do not add up."""
+    """A part of the breakdown, ns: of all steps their median, or mean, as that of the step; medians do not add up."""
 
     name: str
     a_ns: float
