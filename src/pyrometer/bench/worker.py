@@ -66,6 +66,10 @@ class Asked(Protocol):
     def ask(self, request: Record, kind: type[A], *, timeout_s: Seconds) -> A:
         """Send a request and wait for the answer."""
 
+    @property
+    def alive(self) -> bool:
+        """Whether it can answer."""
+
     def close(self) -> None:
         """End it."""
 
@@ -115,7 +119,12 @@ class Worker:
             self._child.stdin.flush()
         except (BrokenPipeError, ValueError):  # it has ended, or was ended by us
             raise self._ended() from None
-        result, failure = msgspec.json.decode(self._line(timeout_s), type=tuple[msgspec.Raw, Failure | None])
+        try:
+            line = self._line(timeout_s)
+        except KeyboardInterrupt:
+            self.close()  # its answer is still to come, and would be taken for that to the next request
+            raise
+        result, failure = msgspec.json.decode(line, type=tuple[msgspec.Raw, Failure | None])
         if failure is not None:
             raise failure.revived() from ChildTracebackError(failure.trace)
         return from_json(kind, bytes(result))

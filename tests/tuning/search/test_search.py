@@ -61,7 +61,7 @@ class KnownLaboratory:
         stack = contextlib.ExitStack()
         stack.callback(close)
         opened = Opened(name="m", device="cpu", clock="wall", first_call_s=1.0, not_applied=missing)
-        return OpenConfiguration(configuration, None, opened, 1.0, stack)
+        return OpenConfiguration(configuration, SimpleNamespace(alive=True), opened, 1.0, stack)
 
     def check(self, side, **_):
         names = {choice.lever for choice in side.configuration}
@@ -325,6 +325,61 @@ def test_another_precision_is_not_tried_under_a_compiler_that_is_hopeless(tmp_pa
     laboratory = KnownLaboratory(by_factor(compile=3.0, autocast_bf16=1.2))
     run(laboratory, FROZEN, BF16, tmp_path=tmp_path)
     assert laboratory.opened == [[], ["compile"], ["autocast_bf16"]]
+
+
+@dataclass
+class Turning(KnownLaboratory):
+    """Two levers that are fine while they are tried are not at the end of their stage."""
+
+    at_the_end: object = None
+
+    def check(self, side, **more):
+        names = sorted(choice.lever for choice in side.configuration)
+        if names == [DROP.lever, FOLD.lever] and len(self.opened) > 3:
+            return self.at_the_end()
+        return super().check(side, **more)
+
+
+def killed():
+    raise UserProgramError("killed for memory")
+
+
+@pytest.mark.parametrize(
+    ("at_the_end", "outcome", "reason"),
+    [
+        (lambda: Numerics(refused="as given: off"), "wrong numbers", "as given: off"),
+        (killed, "failed", "killed for memory"),
+    ],
+    ids=["wrong", "killed"],
+)
+def test_what_does_not_hold_at_the_end_of_its_stage_is_taken_back(tmp_path, at_the_end, outcome, reason):
+    times = by_factor(fold_batchnorm=0.9, drop_dropout=0.8, compile=0.5)
+    laboratory = Turning(times, at_the_end=at_the_end)
+    search = run(laboratory, FOLD, DROP, PLAIN, tmp_path=tmp_path, stages=["basic", "compile"])
+    assert outcomes(search) == {FOLD.label: outcome, DROP.label: outcome, PLAIN.label: "kept"}
+    assert search.outcomes[0].reason == f"at the end of the stage basic: {reason}"
+    assert [report.levers for report in search.stages] == [[], ["compile"]]
+    assert search.best == (PLAIN,)
+
+
+def test_where_the_best_so_far_has_ended_the_next_lever_is_compared_with_it_opened_again(tmp_path):
+    laboratory = KnownLaboratory(by_factor(fold_batchnorm=0.9, channels_last=0.8, drop_dropout=0.9))
+    compare, tried = laboratory.compare, []
+
+    def ends_once(best, candidate, budget_s, **more):
+        tried.append(candidate.configuration)
+        if len(tried) == 2:
+            best.worker.alive = False
+            raise UserProgramError("killed for memory")
+        assert best.worker.alive
+        return compare(best, candidate, budget_s, **more)
+
+    laboratory.compare = ends_once
+    search = run(laboratory, FOLD, LAYOUT, DROP, tmp_path=tmp_path)
+    first, second, third = search.outcomes
+    assert (first.outcome, second.outcome, third.outcome) == ("kept", "untried", "kept")
+    assert second.reason == "what it was compared with has ended: killed for memory"
+    assert Journal(tmp_path / "journal.jsonl", "id", resume=True).recall(tried[0], tried[1]) is None
 
 
 def test_in_stages_quantisation_waits_for_the_compiler_that_it_needs(tmp_path):

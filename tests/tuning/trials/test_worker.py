@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pyrometer.bench import worker as workers
+from pyrometer.bench.comparison.trial import Trial
 from pyrometer.bench.worker import Worker
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.tuning.levers.choice import LeverChoice, label_of
@@ -46,6 +48,28 @@ def test_a_configuration_that_changes_nothing_computes_the_same(lab, baseline):
     assert {"as given", "zeros", "large values", "a single sample"} <= {
         case.label for case in numerics.counted
     }
+
+
+def test_an_interrupted_comparison_decides_nothing(lab, baseline, monkeypatch):
+    """Also after the first blocks; and what was asked for then is not answered to whoever asks next."""
+
+    def interrupted(trial):
+        trial.blocks.run()
+        monkeypatch.setattr(workers.select, "select", _interrupt)
+        trial.blocks.run()
+
+    monkeypatch.setattr(Trial, "_run_blocks", interrupted)
+    with lab.open(()) as one, lab.open((LeverChoice(lever="drop_dropout"),)) as other:
+        with pytest.raises(KeyboardInterrupt):
+            lab.compare(one, other, budget_s=5.0)
+        monkeypatch.undo()
+        (ended,) = (side for side in (one, other) if not side.worker.alive)
+        with pytest.raises(UserProgramError):
+            lab.peak_bytes(ended)
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
 
 
 def test_sides_run_in_processes_of_their_own_and_are_compared_in_turn(lab, baseline):

@@ -91,6 +91,11 @@ class HeldRanks:
         self.ask(self._opened, Opened, timeout_s=timeout_s + END_S)
         return self.ask(request, kind, timeout_s=timeout_s)
 
+    @property
+    def alive(self) -> bool:
+        """Whether all ranks are held; a launch of which one died is ended as a whole."""
+        return bool(self._ranks)
+
     def close(self) -> None:
         """End all ranks."""
         self._stop()
@@ -140,7 +145,11 @@ class HeldRanks:
         with contextlib.suppress(BrokenPipeError):  # what became of it is seen below
             for rank in self._ranks:
                 rank.sendall(line)
-        answers = self._answers(until)
+        try:
+            answers = self._answers(until)
+        except KeyboardInterrupt:
+            self._stop()  # answers are still to come, and would be taken for those to the next request
+            raise
         late = [number for number, answer in answers.items() if answer is None]
         if late:
             places = self._places(late)

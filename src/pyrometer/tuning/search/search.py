@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import with_lever, without_lever
 from pyrometer.tuning.levers.lever import VARIED
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
-from pyrometer.tuning.outcome import LeverOutcome, StageReport
+from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
 from pyrometer.tuning.search.budget import Budget
 from pyrometer.tuning.search.combining import expected_over, gains_of
 from pyrometer.tuning.search.finishing import leave_out_needless, look_again
@@ -112,11 +113,18 @@ class Search:
         self._try_all(AT_LEAST)
 
     def _run_stage(self, stage: Stage, choices: dict[str, list[LeverChoice]]) -> None:
-        begin, before = self.budget.now(), self.best
+        begin, before, num_before = self.budget.now(), self.best, len(self.outcomes)
         self._line_up({name: listed for name, listed in choices.items() if _stage_of(name) == stage})
         self._try_all(AT_LEAST)
+        numerics, doubt = self._validated() if self.best != before else (None, None)
+        if doubt is not None:
+            outcome: LeverResult = "failed" if numerics is None else "wrong numbers"
+            for number in range(num_before, len(self.outcomes)):
+                if self.outcomes[number].outcome == "kept":
+                    reason = f"at the end of the stage {stage}: {doubt}"
+                    self.outcomes[number] = replace(self.outcomes[number], outcome=outcome, reason=reason)
+            self.hold(before)
         kept = [choice.lever for choice in self.best if choice not in before]
-        numerics = self._validated() if kept else None
         # What each kept lever brought over the one before it, together; the confirmation measures the whole.
         brought = [each.ratio for each in self.outcomes if each.outcome == "kept" and each.ratio is not None]
         self.stages.append(
@@ -130,11 +138,18 @@ class Search:
         )
         self.tell_untried()
 
-    def _validated(self) -> Numerics:
-        """The numerics of the best configuration in a fresh process: the one that is open has trained on while it was timed."""
+    def _validated(self) -> tuple[Numerics | None, str | None]:
+        """The numerics of the best configuration, and why it cannot stay.
+
+        In a fresh process, since the one that is open has trained on while it was timed.
+        """
         laboratory = self.weighing.laboratory
-        with laboratory.open(self.best) as side:
-            return laboratory.check(side)
+        try:
+            with laboratory.open(self.best) as side:
+                numerics = laboratory.check(side)
+        except PyrometerError as error:
+            return None, str(error)
+        return numerics, numerics.refused
 
     def _line_up(self, choices: dict[str, list[LeverChoice]]) -> None:
         applying_s = sum(

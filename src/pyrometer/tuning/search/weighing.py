@@ -164,7 +164,10 @@ class Weighing:
                 weighed = replace(blank, outcome="not applicable", reason=str(error))
             except PyrometerError as error:
                 took_s = now() - begin
-                if now() >= end_s and took_s < LATEST_OPEN_S:
+                if self._open is not None and not self._open.worker.alive:
+                    self.close()  # the next trial opens it again
+                    weighed = replace(blank, reason=f"what it was compared with has ended: {error}")
+                elif now() >= end_s and took_s < LATEST_OPEN_S:
                     self._note_pace(blank, took_s)
                     total, took = format_seconds(self.budget.total_s), format_seconds(took_s)
                     weighed = replace(
@@ -240,7 +243,7 @@ class Weighing:
 
     def best_side(self, best: Configuration) -> OpenConfiguration:
         """The best configuration, open."""
-        if self._open is None or self._open.configuration != best:
+        if self._open is None or not self._open.worker.alive or self._open.configuration != best:
             self.close()
             self._open = self.laboratory.open(best)
         return self._open

@@ -205,6 +205,10 @@ class Laboratory:
         """Run two configurations in turn, each in its process, until it is decided which is faster.
 
         One that is at more than `gives_up` at a look is not worth the time until it is decided.
+
+        Raises:
+            PyrometerError: one of them ended, or hangs.
+            KeyboardInterrupt: also where some blocks had been run: they decide nothing.
         """
         names = _names(best.configuration, candidate.configuration)
         sides: list[WorkerSide] = [
@@ -213,6 +217,8 @@ class Laboratory:
         ]
         trial = Trial(list(sides), rule, budget_s, seed, progress=None, gives_up=math.log(gives_up))
         trial.run()
+        if trial.interrupted:
+            raise KeyboardInterrupt
         return conclude(trial, 1)
 
 
