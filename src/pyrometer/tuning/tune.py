@@ -42,6 +42,7 @@ from pyrometer.tuning.search.search import Search
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.search.weighing import LEAST_SAVING, Weighing
 from pyrometer.tuning.trials import protocol
+from pyrometer.tuning.trials.gate import Numerics
 from pyrometer.workload.target import Target
 from pyrometer.workload.workload import Workload
 
@@ -151,7 +152,8 @@ def search_recipe(
             weighing.close()
         search.tell_untried()
         lacking = uninstalled(_lacking(wanted, base.surveyed, settings))
-        noted = (*base.surveyed.notes, confirmation.note, without, where, journal.note, lacking)
+        unchecked = _unchecked(confirmation.numerics)
+        noted = (*base.surveyed.notes, confirmation.note, unchecked, without, where, journal.note, lacking)
         notes = [note for note in noted if note is not None]
         return _handed_over(place, base, search, confirmation, notes)
 
@@ -306,6 +308,13 @@ def _proved(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: Pro
             note="in fresh processes the recipe was no faster than the baseline, and is dropped",
         )
     return Confirmation(search.best, verdict, numerics, peak)
+
+
+def _unchecked(numerics: Numerics | None) -> str | None:
+    """What is to be told where no case said anything of the recipe's numbers."""
+    if numerics is None or numerics.counted or numerics.metric is not None or not numerics.cases:
+        return None
+    return f"the recipe's numbers were not checked: {numerics.cases[0].skipped}; --metric FILE:FUNCTION would hold it to yours"
 
 
 def _handed_over(

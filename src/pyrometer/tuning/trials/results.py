@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from msgspec.structs import replace
 from torch.utils import _pytree as pytree
 
 from pyrometer.bench.comparison.interleaving import seed_all
 from pyrometer.bench.matrix.numerics import numeric_error
 from pyrometer.tuning.trials.cases import Case, cases_of
-from pyrometer.tuning.trials.gate import CaseError
+from pyrometer.tuning.trials.gate import EXACT, CaseError
 from pyrometer.workload.failure import described, user_code
 from pyrometer.workload.inference import Inference, InferenceSession
 from pyrometer.workload.inputs import Arguments, argument_source
@@ -23,13 +24,27 @@ TRAINING_STEPS = 12
 
 RANDOM = "the outputs are random: they differ from seed to seed"
 
+RANDOM_TRAINING = "the training is random: two runs from one seed differ"
+STEADY_LOSSES = 1e-2
+
+STEADY = EXACT / 10
+"""As a share of the largest value: what seeds or the order of atomic additions change by less does not make outputs random."""
+
+NUM_SEEDS = 3
+FARTHEST = 5.0
+"""Times as far as two other seeds lead at most: another order of random draws leads no farther, but for single numbers hardly ever."""
+
+ALIKE = 0.5
+"""Of the same: what is that near to the reference draws the same numbers, and is held to it like any other."""
+
 
 class Kept(NamedTuple):
-    """A case with what the reference made of it."""
+    """A case with what the reference made of it, and how far other seeds lead from that where outputs are random."""
 
     case: Case
     output: Any
     failure: str | None
+    spread: CaseError | None = None
 
 
 def save_outputs(work: Inference, session: InferenceSession, seed: int, place: Path) -> None:
@@ -42,16 +57,27 @@ def save_outputs(work: Inference, session: InferenceSession, seed: int, place: P
     seed_all(seed)
     cases = list(cases_of(source, fixed, seed, lambda arguments: takes(session, arguments)))
     with user_code("the model, on its inputs as given,"):
-        first, again = (_output(session, cases[0].arguments, seed + offset) for offset in (0, 1))
-    apart = numeric_error(again, first, 0.0)
-    random = apart.max_abs > 0 or apart.mismatch is not None
+        is_random = _spread(session, cases[0], seed) is not None
     kept: list[Kept] = []
     for case in cases:
         try:
-            kept.append(Kept(case, _output(session, case.arguments, seed), RANDOM if random else None))
+            spread = _spread(session, case, seed) if is_random else None
+            kept.append(Kept(case, _output(session, case.arguments, seed), None, spread))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model, on inputs that it may refuse
             kept.append(Kept(case, None, f"the model itself raised {described(error)}"))
     torch.save(kept, place)
+
+
+def _spread(session: InferenceSession, case: Case, seed: int) -> CaseError | None:
+    """How far other seeds lead from the first; `None` where that is next to nothing."""
+    first, *others = (_output(session, case.arguments, seed + offset) for offset in range(NUM_SEEDS))
+    errors = [case_error(case.label, other, first) for other in others]
+    worst = max(errors, key=lambda error: error.max_rel or 0.0)
+    mismatch = next((error.mismatch for error in errors if error.mismatch), None)
+    different = next((error.different for error in errors if error.different), None)
+    if mismatch is None and different is None and (worst.max_rel or 0.0) <= STEADY:
+        return None
+    return replace(worst, mismatch=mismatch, different=different)
 
 
 def takes(session: InferenceSession, arguments: Arguments) -> bool:
@@ -81,14 +107,37 @@ def check_outputs(
 
 
 def _case_error(session: InferenceSession, kept: Kept, seed: int) -> CaseError:
-    case, reference, failure = kept
+    case, reference, failure, spread = kept
     if failure is not None:
         return CaseError(label=case.label, skipped=failure)
     try:
         output = _output(session, case.arguments, seed)
     except (Exception, SystemExit) as failed:  # noqa: BLE001 - whatever the lever's library raises is a finding
         return CaseError(label=case.label, mismatch=f"raised {described(failed)}")
-    return case_error(case.label, output, reference)
+    error = case_error(case.label, output, reference)
+    return error if spread is None else _of_random(error, spread)
+
+
+def _of_random(error: CaseError, spread: CaseError) -> CaseError:
+    """What an error says where outputs differ from seed to seed: nothing, unless it is smaller, or far larger, than that."""
+    beyond = _beyond(error, spread)
+    if beyond is not None:
+        return beyond
+    is_alike = (error.max_rel or 0.0) <= max(ALIKE * (spread.max_rel or 0.0), STEADY)
+    if is_alike and not error.mismatch and not error.different:
+        return error
+    return replace(error, skipped=RANDOM)
+
+
+def _beyond(error: CaseError, spread: CaseError) -> CaseError | None:
+    """An error that is not explained by how far the reference is from itself; `None` where it is."""
+    if (error.mismatch and not spread.mismatch) or (error.different and not spread.different):
+        return error
+    off, apart = error.max_rel or 0.0, spread.max_rel or 0.0
+    if off <= max(FARTHEST * apart, STEADY):
+        return None
+    told = f"off by {off:.1e} of the largest value, where it is off by {apart:.1e} from itself"
+    return replace(error, mismatch=told)
 
 
 def case_error(label: str, output: Any, reference: Any) -> CaseError:
@@ -173,9 +222,11 @@ def check_learning(work: Training, seed: int, place: Path) -> list[CaseError]:
     """Hold the losses and gradients of a changed training against the reference."""
     first, again = (Learning(*rows) for rows in torch.load(place, weights_only=True))
     spread = _losses_error(again, first)
-    if spread.max_rel is None or spread.max_rel > 1e-2:
-        return [CaseError(label="losses", skipped="the training is random: two runs from one seed differ")]
-    return learning_errors(learn(work, seed), first)
+    changed = learn(work, seed)
+    if spread.mismatch is not None or (spread.max_rel or 0.0) > STEADY_LOSSES:
+        error = _losses_error(changed, first)
+        return [_beyond(error, spread) or replace(error, skipped=RANDOM_TRAINING)]
+    return learning_errors(changed, first)
 
 
 def learning_errors(changed: Learning, reference: Learning) -> list[CaseError]:
