@@ -31,6 +31,10 @@ def training():
 def accuracy(model):
     return float(model(torch.ones(1, 16)).sum())
 
+def correlation(model):
+    outputs = model(torch.linspace(-1, 1, 8 * model[0].in_features).reshape(8, -1))
+    return float(torch.corrcoef(torch.stack([outputs[:, 0], torch.arange(8.0)]))[0, 1])
+
 def constant(model):
     return 0.5
 

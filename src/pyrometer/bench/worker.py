@@ -70,6 +70,9 @@ class Asked(Protocol):
     def alive(self) -> bool:
         """Whether it can answer."""
 
+    def kill(self) -> None:
+        """End its processes, from another thread than the one that waits for its answer, which is told so."""
+
     def close(self) -> None:
         """End it."""
 
@@ -158,14 +161,18 @@ class Worker:
         """Whether the process still runs."""
         return self._child.poll() is None
 
+    def kill(self) -> None:
+        """End the process and all that it started; whoever waits for an answer is told so."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """End the process and all that it started."""
         for stream in (self._child.stdin, self._child.stdout):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._child.pid, signal.SIGKILL)
+        self.kill()
         self._child.wait()
 
 

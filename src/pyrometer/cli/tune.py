@@ -182,8 +182,11 @@ def _verified(
 def _exit_code(tuning: Tuning) -> int:
     if tuning.interrupted:
         return INTERRUPTED
+    if tuning.recipe.levers and tuning.recipe.path is None:
+        return ExitCode.FAILURE
     is_wrong = tuning.numerics is not None and tuning.numerics.refused is not None
-    if is_wrong or any(goal.met is False for goal in tuning.targets):
+    is_slower = tuning.final is not None and tuning.final.outcome == "slower"
+    if is_wrong or is_slower or any(goal.met is False for goal in tuning.targets):
         return ExitCode.FOUND
     if tuning.final is not None and tuning.final.outcome == "undecided":
         return ExitCode.UNDECIDED

@@ -19,6 +19,7 @@ from pyrometer.tuning.copied_training import (
 from pyrometer.tuning.levers.families.quantisation.linears import is_sizeable, sizeable
 from pyrometer.tuning.levers.lever import missing_packages
 from pyrometer.tuning.levers.registry import find_lever
+from pyrometer.workload.inference import home_of
 from pyrometer.workload.losses import batch_loss
 from pyrometer.workload.state import preserved_rng
 from pyrometer.workload.training import Training
@@ -92,9 +93,12 @@ def _converted(model: nn.Module) -> nn.Module:
     """A copy in int8."""
     from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
     from torchao.quantization.qat import QATConfig
+    from torchao.utils import should_reduce_range
 
-    config: Any = Int8DynamicActivationInt8WeightConfig(set_inductor_config=False)
     copied = copy.deepcopy(model).eval()
+    config: Any = Int8DynamicActivationInt8WeightConfig(
+        reduce_range=should_reduce_range(home_of(copied)), set_inductor_config=False
+    )
     quantize_(copied, QATConfig(step="convert"), filter_fn=lambda module, _: isinstance(module, nn.Linear))
     quantize_(copied, config, filter_fn=lambda module, _: is_sizeable(module))
     return copied

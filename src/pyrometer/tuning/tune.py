@@ -155,7 +155,10 @@ def search_recipe(
         unchecked = _unchecked(confirmation.numerics)
         noted = (*base.surveyed.notes, confirmation.note, unchecked, without, where, journal.note, lacking)
         notes = [note for note in noted if note is not None]
-        return _handed_over(place, base, search, confirmation, notes)
+        tuning, recipe = _handed_over(place, base, search, confirmation, notes)
+        if not search.interrupted:  # --resume would need it
+            place.laboratory.forget_trials()
+        return tuning, recipe
 
 
 def _fitting(settings: TuneSettings, num_ranks: int | None) -> list[LeverOf[Any]]:
@@ -289,7 +292,7 @@ def _proved(place: SearchPlace, search: Search, baseline_bytes: Bytes, tell: Pro
         return Confirmation(
             search.best, note="interrupted before the recipe was confirmed in fresh processes"
         )
-    except PyrometerError as error:
+    except (PyrometerError, OSError) as error:
         return Confirmation((), note=f"the recipe could not be confirmed and is dropped: {error}")
     weighing.costs.correct(budget.now() - begin, verdict.num_processes or 1)
     if not numerics.passes:
@@ -345,8 +348,12 @@ def _handed_over(
         environment=base.environment,
         num_ranks=place.laboratory.num_ranks if isinstance(place.laboratory, RankLaboratory) else None,
     )
-    if place.path is not None:
-        recipe.write(place.path)
+    path = place.path
+    if path is not None:
+        try:
+            recipe.write(path)
+        except InputError as error:
+            path, notes = None, [*notes, f"the recipe was not written: {error}"]
     limit_s = max(search.budget.left_s, search.weighing.then_s)
     tuning = Tuning(
         target=place.target,
@@ -354,7 +361,7 @@ def _handed_over(
         baseline=base.measurement,
         baseline_peak_bytes=base.peak_bytes,
         recipe=RecipeSummary(
-            path=None if place.path is None else os.fspath(place.path),
+            path=None if path is None else os.fspath(path),
             levers=list(confirmation.configuration),
             num_ranks=recipe.num_ranks,
         ),

@@ -100,3 +100,21 @@ def test_levers_of_other_packages_are_found_by_entry_point(monkeypatch):
     finally:
         registered.pop("foreign_threads", None)
         registry._load.cache_clear()
+
+
+def test_a_package_of_levers_that_cannot_be_loaded_is_named(monkeypatch):
+    class Point:
+        name, value = "theirs", "their_package.levers"
+
+        def load(self):
+            raise ImportError("No module named 'their_dependency'")
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Point()])
+    registry._load.cache_clear()
+    try:
+        with pytest.raises(
+            InputError, match=r"levers of theirs \(their_package.levers\) cannot be loaded.*uninstall"
+        ):
+            registry.levers()
+    finally:
+        registry._load.cache_clear()

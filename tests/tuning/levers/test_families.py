@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import math
@@ -401,14 +402,12 @@ def test_buckets_compute_the_same_at_every_length(tmp_path):
 
 
 def outputs_and_probe(subject, choice):
-    work = subject.finished()
-    try:
-        with work.open() as session:
-            session.activate()
-            output = one_step(session)
-            return output, not_applied(subject, (choice,))
-    finally:
-        torch.set_flush_denormal(False)
+    with contextlib.ExitStack() as stack:
+        for setting in subject.settings:
+            stack.enter_context(setting())
+        session = stack.enter_context(subject.finished().open())
+        session.activate()
+        return one_step(session), not_applied(subject, (choice,))
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,18 @@ def test_only_the_dynamic_one_quantises_activations(tmp_path):
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_the_pasted_lines_do_the_same(name, tmp_path):
+    work, pasted = program(), program()
+    expected = changed(work, name, tmp_path).model
+    exec("\n".join(find_lever(name).lines({})), {"model": pasted.model, "torch": torch})
+    assert [type(layer.weight.data) for layer in pasted.model[::2]] == [
+        type(layer.weight.data) for layer in expected[::2]
+    ]
+    with torch.inference_mode():
+        torch.testing.assert_close(pasted.model(work.inputs), expected(work.inputs), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_settings_of_the_process_stay(name, tmp_path):
     from torch._inductor import config
 

@@ -144,6 +144,33 @@ def test_the_lines_to_paste_do_the_same(levers):
     torch.testing.assert_close(scope["output"].float(), recipe.apply(model)(X))
 
 
+def flushes():
+    return float(torch.tensor([1e-40]) * 1.0) == 0.0
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_the_process_flushes_denormals_only_while_its_settings_are_held(before):
+    model = nn.Linear(12, 4)
+    nn.init.constant_(model.bias, 1e-40)
+    recipe = recipe_of(model, "flush_denormals")
+    recipe.apply(model)
+    assert not flushes()
+    torch.set_flush_denormal(before)
+    try:
+        with recipe.settings():
+            assert flushes()
+        assert flushes() is before
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize("name", ["int8_static", "shape_buckets"])
+def test_a_lever_that_reads_inputs_is_not_given_zeros(name):
+    recipe = recipe_of(convolutions(), name)
+    with pytest.raises(InputError, match=rf"{name} .*recipe.apply\(model, inputs\)"):
+        recipe.apply(convolutions())
+
+
 @pytest.fixture
 def with_file(tmp_path):
     (tmp_path / "r.tune").mkdir()

@@ -30,6 +30,7 @@ class FakeLaboratory:
     """Notes what it is asked; steps take half as long with the recipe."""
 
     more_pairs, num_blocks, step_s = 1, 12, 0.01
+    source = protocol.Source()
 
     def __init__(self, refused=None, not_applied=None):
         self.refused, self.not_applied = refused, not_applied
@@ -71,7 +72,7 @@ class FakeLaboratory:
 def verified(monkeypatch):
     """Apply or prove a recipe of one lever in a laboratory."""
 
-    def run(laboratory, signature=MODEL, *, proves):
+    def run(laboratory, signature=MODEL, *, proves, **goals):
         outcomes = [LeverOutcome(name="drop_dropout", outcome="kept", ratio=0.5)]
         recipe = Recipe(
             levers=proved_levers((DROP,), outcomes, {}),
@@ -89,7 +90,7 @@ def verified(monkeypatch):
         monkeypatch.setattr(verifying, "Tuning", SimpleNamespace)
         target = SimpleNamespace(text="model.py:work")
         return verifying.verify(
-            recipe, target, TuneSettings(), Path("a.toml"), lambda *_: None, proves=proves
+            recipe, target, TuneSettings(**goals), Path("a.toml"), lambda *_: None, proves=proves
         )
 
     return run
@@ -110,6 +111,13 @@ def test_what_is_proved_is_compared_in_pairs_of_fresh_processes(verified):
     assert laboratory.asked.count("compare") == verifying.NUM_PAIRS
     assert tuning.final.outcome == "faster"
     assert tuning.applied is None
+
+
+@pytest.mark.parametrize(("latency_s", "met"), [(0.006, True), (0.004, False)])
+def test_goals_are_held_against_what_was_proved(verified, latency_s, met):
+    (goal,) = verified(FakeLaboratory(), proves=True, latency_s=latency_s).targets
+    assert goal.reached == pytest.approx(0.005)
+    assert goal.met is met
 
 
 @pytest.mark.parametrize("proves", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.errors import UserProgramError
+from pyrometer.tuning.search import confirming
 from pyrometer.tuning.search.confirming import Pairs, confirm, expected_next
 
 
@@ -82,6 +85,28 @@ def test_numbers_are_checked_before_timed_steps_train_the_model_on():
     laboratory = Noting()
     confirm(laboratory, (), Pairs(2, 1.0), lambda *_: None)
     assert laboratory.asked == ["check", "compare", "peak", "compare"]
+
+
+def test_an_interruption_ends_what_is_being_opened_and_closes_what_is_open(monkeypatch):
+    laboratory, abandoned, closed = Noting(), threading.Event(), []
+
+    def open_side(configuration, *, fresh_seed=None):
+        if configuration:
+            assert abandoned.wait(60)
+            raise UserProgramError("it ended")
+        side = Noting.open(laboratory, configuration)
+        side.close = lambda: closed.append("baseline")
+        return side
+
+    def interrupted(started):
+        started[0].result()
+        raise KeyboardInterrupt
+
+    laboratory.open, laboratory.abandon = open_side, abandoned.set
+    monkeypatch.setattr(confirming, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        confirm(laboratory, ("a lever",), Pairs(2, 1.0), lambda *_: None)
+    assert closed == ["baseline"]
 
 
 class Varying(Noting):

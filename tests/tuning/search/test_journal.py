@@ -73,3 +73,12 @@ def test_without_an_earlier_search_one_is_begun(path):
 
 def test_identities_of_other_texts_differ():
     assert identity_of("ab", "c") != identity_of("a", "bc")
+
+
+def test_a_disk_that_is_full_loses_the_line_and_not_the_search(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl", "id", resume=False)
+    (tmp_path / "journal.jsonl").unlink()
+    (tmp_path / "journal.jsonl").mkdir()  # what cannot be written to
+    journal.add(outcome(LAYOUT))
+    assert journal.recall((), (LAYOUT,)) == outcome(LAYOUT)
+    assert "not all trials could be written down" in journal.note

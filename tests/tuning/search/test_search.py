@@ -362,6 +362,14 @@ def test_what_does_not_hold_at_the_end_of_its_stage_is_taken_back(tmp_path, at_t
     assert search.best == (PLAIN,)
 
 
+def test_a_lever_that_finds_the_disk_full_is_recorded_and_the_next_one_tried(tmp_path):
+    full = OSError(28, "No space left on device")
+    laboratory = KnownLaboratory(by_factor(channels_last=0.8), broken={FOLD.lever: full})
+    search = run(laboratory, FOLD, LAYOUT, tmp_path=tmp_path)
+    assert outcomes(search) == {FOLD.label: "failed", LAYOUT.label: "kept"}
+    assert "No space left" in next(each.reason for each in search.outcomes if each.name == FOLD.lever)
+
+
 def test_where_the_best_so_far_has_ended_the_next_lever_is_compared_with_it_opened_again(tmp_path):
     laboratory = KnownLaboratory(by_factor(fold_batchnorm=0.9, channels_last=0.8, drop_dropout=0.9))
     compare, tried = laboratory.compare, []

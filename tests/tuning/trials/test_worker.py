@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,15 @@ def test_a_metric_that_says_nothing_is_refused_before_anything_is_tried(
         asked.keep_reference(baseline)
 
 
+@pytest.mark.usefixtures("lab")
+def test_a_metric_may_look_into_the_model_and_have_no_value_for_zeros(programs, baseline, tmp_path):
+    asked = laboratory(programs, "mlp", tmp_path, metric="programs.py:correlation")
+    asked.keep_reference(baseline)
+    checked = asked.check(baseline)
+    assert checked.passes
+    assert checked.metric == checked.reference_metric
+
+
 @pytest.mark.exhaustive
 def test_a_program_that_fails_is_told_in_its_own_words(programs, tmp_path):
     with (
@@ -162,6 +172,19 @@ def test_a_worker_that_hangs_is_ended_with_all_that_it_started(unruly, tmp_path)
             orphan.status() != psutil.STATUS_ZOMBIE
         ):  # the kernel takes a moment; a test that hangs has failed
             os.sched_yield()
+
+
+def test_whoever_waits_for_a_worker_that_another_thread_kills_is_told(unruly, tmp_path):
+    code = """
+        import sys, time
+        sys.stdin.readline()
+        time.sleep(1000)
+    """
+    with unruly(code, tmp_path) as child, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(child.ask, protocol.Peak(), protocol.PeakRead, timeout_s=600)
+        child.kill()
+        with pytest.raises(UserProgramError, match="SIGKILL"):
+            asked.result(60)
 
 
 def test_what_a_program_prints_is_no_answer(unruly, tmp_path):

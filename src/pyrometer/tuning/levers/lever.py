@@ -51,6 +51,7 @@ class LeverOf(abc.ABC, Generic[S]):
         prior: ratio of new over old time that is expected where nothing else is known.
         for_memory: trades time for memory; it is tried only where there is a goal for memory that is not met.
         minutes: about how long applying it takes at worst, for the order of the search.
+        reads_inputs: what it makes depends on the values or sizes of example inputs, and not only on their types.
         pasted: `lines`, with `$name` in the place of a parameter.
     """
 
@@ -70,6 +71,7 @@ class LeverOf(abc.ABC, Generic[S]):
     prior: ClassVar[float] = 0.95
     for_memory: ClassVar[bool] = False
     minutes: ClassVar[float] = 0.2
+    reads_inputs: ClassVar[bool] = False
     pasted: ClassVar[tuple[str, ...]] = ()
 
     def refuses(self, subject: S) -> str | None:

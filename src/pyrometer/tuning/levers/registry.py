@@ -24,7 +24,12 @@ def _load() -> None:
     for module in pkgutil.walk_packages(families.__path__, f"{families.__name__}."):
         importlib.import_module(module.name)
     for point in entry_points(group=ENTRY_POINT):
-        point.load()
+        try:
+            point.load()
+        except Exception as error:
+            raise InputError(
+                f"levers of {point.name} ({point.value}) cannot be loaded: {error}; fix or uninstall it"
+            ) from error
 
 
 def levers() -> dict[str, LeverOf[Any]]:

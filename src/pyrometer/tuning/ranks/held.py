@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import select
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -95,6 +97,12 @@ class HeldRanks:
     def alive(self) -> bool:
         """Whether all ranks are held; a launch of which one died is ended as a whole."""
         return bool(self._ranks)
+
+    def kill(self) -> None:
+        """End all ranks; whoever waits for their answers is told so."""
+        for pid in list(self._pids.values()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End all ranks."""

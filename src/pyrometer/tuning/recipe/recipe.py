@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,7 +34,7 @@ from pyrometer.tuning.levers.subject import Subject
 from pyrometer.tuning.outcome import Figures, LeverResult
 from pyrometer.tuning.recipe.pasting import python_lines
 from pyrometer.tuning.recipe.signature import Signature, require_same_model, signature_of
-from pyrometer.tuning.trials.gate import Limits, coarsest, judge
+from pyrometer.tuning.trials.gate import CaseError, Limits, coarsest, judge
 from pyrometer.tuning.trials.results import case_error
 from pyrometer.workload.inference import Inference, home_of
 from pyrometer.workload.inputs import argument_source
@@ -46,6 +46,9 @@ from pyrometer.workload.variant import Variant
 FORMAT = 1
 MOST_LINES, LONGEST_LINE = 25, 240
 """Of what is printed."""
+
+MORE_ERROR = 2.0
+"""Times the error that was proved, which other inputs may lead to."""
 
 
 class RecipeWarning(UserWarning):
@@ -161,12 +164,15 @@ class Recipe(Record, frozen=True, kw_only=True):
             raise InputError("this recipe is for a training step; apply it with `recipe.workload(work)`")
         require_same_model(self.signature, signature_of(model))
         self._warn_elsewhere()
-        if inputs is None:  # zeros of the shapes and dtypes that the model was tuned with
+        ready = self.ready_files()
+        if inputs is None:
+            self._require_no_inputs(ready)
+            # Zeros of the shapes and dtypes that the model was tuned with.
             inputs = tuple(_zeros(text, home_of(model)) for text in self.signature.inputs)
         work = Inference(copied_module("model", model), inputs)
         subject = subject_of(work, _folder(folder))
         subject.contexts.append(lambda: inference_mode(True))
-        subject.ready = self.ready_files()
+        subject.ready = ready
         expected = None
         if subject.ready:
             example = subject.example()
@@ -178,6 +184,13 @@ class Recipe(Record, frozen=True, kw_only=True):
         if expected is not None:
             self._require_same_results(subject, finished.model, expected)
         return finished.model
+
+    def _require_no_inputs(self, ready: Mapping[str, Sequence[Path]]) -> None:
+        for each in self.levers:
+            if find_lever(each.lever).reads_inputs and each.lever not in ready:
+                raise InputError(
+                    f"recipe: {each.lever} calibrates on inputs like those of production, and none are given: recipe.apply(model, inputs)"
+                )
 
     def ready_files(self) -> dict[str, list[Path]]:
         """What the levers wrote beside the recipe, by lever; a lever makes its own anew where the weights are others.
@@ -204,10 +217,17 @@ class Recipe(Record, frozen=True, kw_only=True):
             case = case_error("the example inputs", model(*example.args, **example.kwargs), expected)
         fix_class = coarsest([lever.fix_class for lever in self.levers])
         refused = judge([case], fix_class, Limits(tolerance=self.tolerance)).refused
-        if refused is not None:
+        if refused is not None and not self._is_as_proved(case):
             raise InputError(
                 f"{self.place}: what lies beside it computes other numbers ({refused}); tune again"
             )
+
+    def _is_as_proved(self, case: CaseError) -> bool:
+        """Whether an error is about what it was when the recipe was proved, as where a metric decided."""
+        proved = self.proof.max_rel_error if self.proof is not None else None
+        if case.mismatch is not None or case.max_rel is None or proved is None:
+            return False
+        return case.max_rel <= MORE_ERROR * proved
 
     def workload(self, work: Inference | Training) -> Inference | Training:
         """The same work with the levers applied, over copies of its objects.

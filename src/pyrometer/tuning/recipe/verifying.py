@@ -13,12 +13,13 @@ from pyrometer.errors import NotApplicableError
 from pyrometer.hardware.fingerprint import differing_fields
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.levers.choice import Configuration
-from pyrometer.tuning.outcome import RecipeSummary, Tuning
+from pyrometer.tuning.outcome import Goal, RecipeSummary, Tuning
 from pyrometer.tuning.recipe.recipe import Recipe
 from pyrometer.tuning.recipe.signature import require_same_model
 from pyrometer.tuning.search.baseline import Baseline
 from pyrometer.tuning.search.budget import Budget
-from pyrometer.tuning.search.confirming import Pairs, confirm
+from pyrometer.tuning.search.confirming import Confirmation, Pairs, confirm
+from pyrometer.tuning.search.goals import goals_of
 from pyrometer.tuning.search.place import open_place
 from pyrometer.tuning.search.settings import TuneSettings
 from pyrometer.tuning.search.spread import UNKNOWN, Spread
@@ -66,12 +67,15 @@ def verify(
         require_same_model(recipe.signature, base.surveyed.signature)
         laboratory.find_ready(recipe.configuration, recipe.ready_files())
         verdict = numerics = applied = None
+        goals: list[Goal] = []
         if recipe.levers and not proves:
             progress(0.5, "the recipe")
             numerics, applied = _applied(laboratory, recipe.configuration)
         elif recipe.levers:
             pairs = Pairs(NUM_PAIRS * laboratory.more_pairs, PAIR_S, spread=spread)
-            verdict, numerics, _ = confirm(laboratory, recipe.configuration, pairs, progress)
+            verdict, numerics, peak_bytes = confirm(laboratory, recipe.configuration, pairs, progress)
+            proof = Confirmation(recipe.configuration, verdict, numerics, peak_bytes)
+            goals = list(goals_of(laboratory.source, settings, base, proof, VERIFYING_S))
     different = [name for name, _, _ in differing_fields(recipe.environment, base.environment)]
     elsewhere = [f"proved at first under other conditions: {', '.join(different[:4])}"] if different else []
     wrong = [f"wrong numbers: {numerics.refused}"] if numerics is not None and numerics.refused else []
@@ -85,6 +89,7 @@ def verify(
         applied=applied,
         numerics=numerics,
         levers=[],
+        targets=goals,
         signature=base.surveyed.signature,
         environment=base.environment,
         elapsed_s=time.monotonic() - begin,

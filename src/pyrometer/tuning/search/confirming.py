@@ -12,7 +12,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,13 +130,19 @@ def _opened(
         started = [
             threads.submit(laboratory.open, configuration, fresh_seed=seed) for configuration in ((), recipe)
         ]
-        wait(started)
-        sides = [each.result() for each in started if each.exception() is None]
-        for side in sides:
-            stack.callback(side.close)
-        for each in started:
-            each.result()
-        yield sides[0], sides[1]
+        for opening in started:
+            stack.callback(_close_opened, opening)
+        try:
+            wait(started)
+        except KeyboardInterrupt:
+            laboratory.abandon()
+            raise
+        yield started[0].result(), started[1].result()
+
+
+def _close_opened(opening: Future[OpenConfiguration]) -> None:
+    if opening.exception() is None:
+        opening.result().close()
 
 
 def _of_pairs(verdicts: Sequence[Verdict], spread: Spread) -> Verdict:

@@ -29,12 +29,20 @@ def goals_of(
         met = reached <= settings.latency_s
         known = source != Source()  # not of a script
         dtype = _dtype(confirmation.configuration)
-        left = "" if met or not known else remaining(source, reached, dtype, limit_s)
+        left = "" if met or not known else _left(source, reached, dtype, limit_s)
         yield Goal(name="latency", goal=settings.latency_s, reached=reached, met=met, left=left)
     if settings.memory_bytes is not None:
         peak = confirmation.peak_bytes if confirmation.configuration else base.peak_bytes
         met_memory = None if peak is None else peak <= settings.memory_bytes
         yield Goal(name="memory", goal=settings.memory_bytes, reached=peak, met=met_memory)
+
+
+def _left(source: Source, reached: Seconds, dtype: str, limit_s: Seconds) -> str:
+    """What the hardware leaves; nothing where somebody does not want to wait for that: all else is known by now, and handed over."""
+    try:
+        return remaining(source, reached, dtype, limit_s)
+    except KeyboardInterrupt:
+        return ""
 
 
 def _dtype(configuration: Configuration) -> str:

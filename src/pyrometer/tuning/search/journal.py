@@ -67,10 +67,13 @@ class Journal:
 
     def add(self, outcome: LeverOutcome) -> None:
         """Write an outcome down, so that it outlives this process."""
-        with self._path.open("ab") as file:
-            file.write(to_json(outcome) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._path.open("ab") as file:
+                file.write(to_json(outcome) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            self.note = f"{self._path}: not all trials could be written down for --resume: {error.strerror}"
         self._decided[_key(outcome.against, outcome.configuration)] = outcome
 
 

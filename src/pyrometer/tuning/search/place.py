@@ -63,6 +63,7 @@ def open_place(
         else:
             pickled = folder / "workload.pickle"
             send(work, pickled)
+            stack.callback(pickled.unlink, missing_ok=True)
             source, name, cwd = protocol.Source(pickled=str(pickled)), work.name, Path.cwd()
         laboratory = Laboratory(source, folder, limits, metric=settings.metric, cwd=str(cwd))
         yield SearchPlace(name, laboratory, folder, path, cwd)

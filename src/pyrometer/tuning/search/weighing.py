@@ -162,7 +162,7 @@ class Weighing:
                 weighed = self._weighed(blank, candidate, end_s, longer=longer)
             except NotApplicableError as error:
                 weighed = replace(blank, outcome="not applicable", reason=str(error))
-            except PyrometerError as error:
+            except (PyrometerError, OSError) as error:  # a full disk ends no search
                 took_s = now() - begin
                 if self._open is not None and not self._open.worker.alive:
                     self.close()  # the next trial opens it again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -91,6 +92,7 @@ class Laboratory:
     step_s: Seconds = 0.0
     _reference_metric: float | None = field(default=None, init=False)
     _files: dict[str, dict[str, list[str]]] = field(default_factory=dict, init=False)
+    _opening: list[Asked] = field(default_factory=list, init=False)
 
     @property
     def _reference(self) -> Path:
@@ -122,7 +124,11 @@ class Laboratory:
                 fresh_seed=fresh_seed,
                 ready=self._files.get(key, {}),
             )
-            opened = child.ask(request, protocol.Opened, timeout_s=timeout_s or self.open_s)
+            self._opening.append(child)
+            try:
+                opened = child.ask(request, protocol.Opened, timeout_s=timeout_s or self.open_s)
+            finally:
+                self._opening.remove(child)
             self._files[key] = opened.artefacts
             return OpenConfiguration(configuration, child, opened, time.monotonic() - begin, stack.pop_all())
 
@@ -130,6 +136,17 @@ class Laboratory:
         """A worker that ends with the stack."""
         del fresh_seed
         return stack.enter_context(worker(room / "log.txt", SERVE))
+
+    def abandon(self) -> None:
+        """End what other threads are opening."""
+        for child in list(self._opening):
+            child.kill()
+
+    def forget_trials(self) -> None:
+        """Remove what trials wrote: caches, files of levers that were not kept, the reference."""
+        for key in self._files:
+            shutil.rmtree(self.folder / key, ignore_errors=True)
+        self._reference.unlink(missing_ok=True)
 
     def files_of(self, configuration: Configuration) -> dict[str, list[str]]:
         """What the levers of a configuration wrote when it was opened last."""
@@ -158,7 +175,7 @@ class Laboratory:
             protocol.Save(place=str(self._reference), seed=SEED), protocol.Done, timeout_s=self.open_s
         )
         if self.metric is not None:
-            scored = self._score(baseline)
+            scored = self._score(baseline, also_blind=True)
             if scored.blind == scored.value:
                 raise InputError(
                     f"metric: {self.metric} gives {scored.value:g} for the model and for zeros in place of its outputs; "
@@ -183,9 +200,9 @@ class Laboratory:
             metrics = (self._reference_metric, self._score(side).value)
         return judge(checked.cases, fix_class, self.limits, metrics)
 
-    def _score(self, side: OpenConfiguration) -> protocol.Scored:
+    def _score(self, side: OpenConfiguration, *, also_blind: bool = False) -> protocol.Scored:
         assert self.metric is not None
-        request = protocol.Score(metric=self.metric, cwd=self.cwd)
+        request = protocol.Score(metric=self.metric, cwd=self.cwd, also_blind=also_blind)
         return side.worker.ask(request, protocol.Scored, timeout_s=self.open_s)
 
     def peak_bytes(self, side: OpenConfiguration) -> Bytes:

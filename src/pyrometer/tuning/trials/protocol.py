@@ -50,6 +50,7 @@ class Score(Record, frozen=True, kw_only=True, tag=True):
 
     metric: Annotated[str, doc("file.py:function")]
     cwd: str
+    also_blind: Annotated[bool, doc("also of a model that has learned nothing")] = False
 
 
 class Peak(Record, frozen=True, kw_only=True, tag=True):

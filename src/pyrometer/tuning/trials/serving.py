@@ -22,7 +22,7 @@ from pyrometer.bench.measure import measure
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import meter_for
 from pyrometer.bench.worker import Ran, Run, answer_requests
-from pyrometer.errors import InputError
+from pyrometer.errors import InputError, PyrometerError
 from pyrometer.record import Record
 from pyrometer.tuning.levers.applying import apply_levers, not_applied, subject_of, tryable
 from pyrometer.tuning.levers.subject import Subject
@@ -142,7 +142,8 @@ class OpenConfiguration:
                 f"metric: {request.metric} is a {type(metric).__name__}; it must be a function of the model"
             )
         model = self._subject.model if isinstance(self._work, Training) else self._inference.model
-        return protocol.Scored(value=_score(metric, model), blind=_score(metric, _Blind(model)))
+        blind = _blind_score(metric, model) if request.also_blind else None
+        return protocol.Scored(value=_score(metric, model), blind=blind)
 
     @property
     def _inference(self) -> InferenceSession:
@@ -185,15 +186,17 @@ def _device_kind(device: torch.device) -> str:
     return "cpu with bfloat16" if device.type == "cpu" and multiplies_bfloat16() else device.type
 
 
-class _Blind(nn.Module):
-    """A model that has learned nothing: zeros in place of each output."""
+def _blind_score(metric: Callable[[nn.Module], Any], model: nn.Module) -> float | None:
+    """The metric of a model that has learned nothing, with zeros in place of each output; `None` where it has none for that."""
 
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
+    def zeros(_module: nn.Module, _args: Any, output: Any) -> Any:
+        return pytree.tree_map_only(torch.Tensor, torch.zeros_like, output)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return pytree.tree_map_only(torch.Tensor, torch.zeros_like, self.model(*args, **kwargs))
+    with model.register_forward_hook(zeros):
+        try:
+            return _score(metric, model)
+        except PyrometerError:  # such as a correlation, which constants have none with
+            return None
 
 
 def _score(metric: Callable[[nn.Module], Any], model: nn.Module) -> float:

@@ -23,6 +23,7 @@ class UseShapeBuckets(Executor):
     """Pad inputs to few sizes, and compile a graph for each."""
 
     name = "shape_buckets"
+    reads_inputs = True
     title = "pad inputs to few sizes, each compiled"
     why = (
         "A graph of fixed sizes is faster than one for any size, and one for each size would compile for ever. Padding costs "

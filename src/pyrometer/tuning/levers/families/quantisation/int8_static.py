@@ -25,6 +25,7 @@ class Int8Static(Lever):
     """Export, calibrate on several inputs, quantise, and let Inductor choose int8 kernels."""
 
     name = "int8_static"
+    reads_inputs = True
     title = "run convolutions and linear layers in int8, with calibrated ranges"
     why = (
         "With ranges that are known beforehand a layer hands int8 to the next one. It pays only compiled with frozen parameters. "

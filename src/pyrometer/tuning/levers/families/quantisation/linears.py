@@ -29,6 +29,7 @@ class QuantisedLinears(Lever):
     extra = "quant"
     modules = ("torchao",)
     config_name: ClassVar[str]
+    pasted_settings: ClassVar[str] = ""
 
     def settings(self, subject: Subject) -> dict[str, Any]:
         """What torchao's class of settings is asked for, beside leaving the process as it is."""
@@ -56,10 +57,13 @@ class QuantisedLinears(Lever):
         return None if int8_layers(subject.model) else "no layer holds weights in int8"
 
     def lines(self, parameters: Parameters) -> list[str]:
-        """The call."""
+        """The call, for the same layers."""
         return [
             f"from torchao.quantization import {self.config_name}, quantize_",
-            f"quantize_(model, {self.config_name}(set_inductor_config=False))",
+            *self.pasted,
+            f"config = {self.config_name}({self.pasted_settings}set_inductor_config=False)",
+            f"large = lambda layer, _: type(layer) is torch.nn.Linear and min(layer.weight.shape) >= {SMALLEST_SIDE}",
+            "quantize_(model, config, filter_fn=large)",
         ]
 
 
@@ -75,6 +79,8 @@ class Int8Dynamic(QuantisedLinears):
     )
     prior = 0.7
     config_name = "Int8DynamicActivationInt8WeightConfig"
+    pasted = ("from torchao.utils import should_reduce_range",)
+    pasted_settings = "reduce_range=should_reduce_range(next(model.parameters()).device), "
 
     def settings(self, subject: Subject) -> dict[str, Any]:
         """Less range on processors whose int8 products overflow."""

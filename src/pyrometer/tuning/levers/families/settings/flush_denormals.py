@@ -40,18 +40,26 @@ class FlushDenormals(Lever):
         return "neither parameters nor inputs hold denormal numbers"
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
-        """For the life of the process."""
-        if not torch.set_flush_denormal(True):
-            raise RuntimeError("this processor cannot flush denormal numbers")
+        """Hold it for the process that runs the workload."""
         subject.settings.append(lambda: self.process_settings(parameters)[0])
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """A denormal number times one is zero."""
-        return None if float(torch.tensor([1e-40]) * 1.0) == 0.0 else "denormal numbers are still computed"
+        return None if _flushes() else "denormal numbers are still computed"
 
     def process_settings(self, parameters: Parameters) -> list[AbstractContextManager[Any]]:
-        """Hold it, and compute with denormals again at the end."""
-        return [held(torch.set_flush_denormal, True, False)]
+        """Hold it, and restore what was set."""
+        return [held(_flush, True, _flushes())]
+
+
+def _flush(on: bool) -> None:
+    if not torch.set_flush_denormal(on):
+        raise RuntimeError("this processor cannot flush denormal numbers")
+
+
+def _flushes() -> bool:
+    """Whether this thread takes them for zero; torch does not tell."""
+    return float(torch.tensor([1e-40]) * 1.0) == 0.0
 
 
 def _holds_denormals(tensor: torch.Tensor) -> bool:
