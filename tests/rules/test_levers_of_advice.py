@@ -11,14 +11,11 @@ from pyrometer.tuning.levers.registry import levers
 
 BY_HAND = {
     "batch_size": "another batch is another workload: what waits for how many requests is the service's to say",
-    "bucket_size": "DistributedDataParallel is built by the launcher, one process per rank",
     "checkpointing": "where activations are computed again is written into the model: `pyrometer memory --plan` says where",
     "cuda_graphs": "needs a CUDA device, and inputs that keep their addresses",
     "expandable_segments": "an environment variable that the allocator reads before the program starts",
-    "gradient_as_bucket_view": "an argument of DistributedDataParallel, one process per rank",
     "inference_mode": "every workload for inference is timed under it; what is left is the user's own call",
     "mark_dynamic": "which sizes vary is known to the one who makes the inputs",
-    "no_sync": "stands around the user's own backward passes, one process per rank",
     "num_workers": "a setting of the user's loader: `pm.tune_loader` proves it",
     "persistent_workers": "a setting of the user's loader: `pm.tune_loader` proves it",
     "pin_memory": "a setting of the user's loader: `pm.tune_loader` proves it",
@@ -28,7 +25,6 @@ BY_HAND = {
     "remove_sync": "a line of the user's own loop is to be moved or left out",
     "sdpa": "the attention is written out in the user's own forward",
     "set_to_none": "an argument in the user's own loop",
-    "static_graph": "an argument of DistributedDataParallel, one process per rank",
     "tf32": "needs a device that has it",
 }
 """Why no search carries them out. A lever that is registered one day may stay here until it is taken out."""

@@ -10,7 +10,7 @@ def test_communication_after_the_computing_is_found_with_its_share(findings, red
     (finding,) = findings("PYR601", reducing(calls=1, elements=1_000_000, each_us=500))
     assert finding.cost.share == pytest.approx(500 / 1560, rel=0.05)
     assert "most of it in all_reduce" in finding.message
-    assert finding.advice.lever == "bucket_size"
+    assert finding.advice.lever == "ddp_buckets"
     assert finding.resource == "comm"
     assert finding.advice.gain.ratio_low >= 1 - finding.cost.share - 1e-9
     assert finding.advice.gain.ratio_high == 1.0

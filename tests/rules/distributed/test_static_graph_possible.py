@@ -31,7 +31,7 @@ def test_the_same_unused_parameters_in_every_step_are_found(findings, observe):
     (finding,) = findings("PYR606", observed(observe, [False] * 20, find_unused_parameters=True))
     assert "the same 2 parameters are unused in each of 4 steps" in finding.message
     assert finding.evidence["unused"] == ["module.two.weight", "module.two.bias"]
-    assert finding.advice.lever == "static_graph"
+    assert finding.advice.lever == "ddp_static_graph"
 
 
 @pytest.mark.usefixtures("group")

@@ -10,6 +10,9 @@ from pyrometer.rules.finding import Finding
 FACTORY = re.compile(r"[^:\s]+:[A-Za-z_]\w*")
 """A target that names a factory: what is tuned is built anew in other processes, which a script or a trace is not."""
 
+SCRIPT = re.compile(r"[^:\s]+\.py")
+"""A target that is run on ranks as it is, of which there are two at least."""
+
 
 def tune_command(target: str, finding: Finding) -> str:
     """How the lever that a finding advises is tried on its target; empty where there is none, or where it cannot be.
@@ -23,15 +26,15 @@ def tune_command(target: str, finding: Finding) -> str:
     >>> tune_command("model.py:workload", found), tune_command("train.py", found)
     ('pyrometer tune model.py:workload --only drop_dropout', '')
     """
-    lever = finding.advice.lever
-    if lever is None or FACTORY.fullmatch(target) is None or not _is_registered(lever):
+    name = finding.advice.lever
+    if name is None or not (FACTORY.fullmatch(target) or SCRIPT.fullmatch(target)):
         return ""
-    return shlex.join(["pyrometer", "tune", target, "--only", lever])
-
-
-def _is_registered(lever: str) -> bool:
     from pyrometer.tuning.levers.registry import (
         levers,
-    )  # loads all families, which a page without findings needs not
+    )  # all families, which a page without findings needs not
 
-    return lever in levers()
+    lever = levers().get(name)
+    if lever is None or ("ranks" in lever.kinds) != bool(SCRIPT.fullmatch(target)):
+        return ""
+    ranks = ["--nproc", "2"] if "ranks" in lever.kinds else []
+    return shlex.join(["pyrometer", "tune", target, *ranks, "--only", name])

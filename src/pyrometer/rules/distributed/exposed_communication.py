@@ -54,7 +54,7 @@ RULE = declare(
     severity="warning",
     scope="symptom",
     fix_class="tolerance",
-    lever="bucket_size",
+    lever="ddp_buckets",
     limits=(
         Limit(
             "min_share",
@@ -102,7 +102,7 @@ def explain(case: Case) -> Findings:
             + ("" if waited is None else ", without waiting for other ranks"),
         ),
         gain=_gain(report, share),
-        lever="bucket_size" if worst.name == "all_reduce" else None,
+        lever="ddp_buckets" if worst.name == "all_reduce" else None,
         confidence="low" if missing else "high" if waited is not None else "medium",
         advice=f"Trace rank {listed(missing)}, too, before anything else." if missing else _advice(worst),
         resource="comm",

@@ -42,6 +42,7 @@ RULE = declare(
     code="PYR604",
     severity="warning",
     fix_class="semantic",
+    lever="ddp_no_unused",
     limits=(Limit("min_steps", 2, "one step may take another path than the next"),),
 )
 

@@ -37,7 +37,7 @@ RULE = declare(
     code="PYR605",
     severity="info",
     fix_class="semantic",
-    lever="gradient_as_bucket_view",
+    lever="ddp_bucket_views",
     limits=(Limit("min_bytes", 1 << 20, "less memory than that is not worth a setting"),),
 )
 

@@ -63,7 +63,7 @@ RULE = declare(
     code="PYR603",
     severity="warning",
     fix_class="tolerance",
-    lever="no_sync",
+    lever="ddp_no_sync",
     limits=(
         Limit(
             "min_times",

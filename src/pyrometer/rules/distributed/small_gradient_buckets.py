@@ -51,7 +51,7 @@ RULE = declare(
     code="PYR602",
     severity="warning",
     fix_class="tolerance",
-    lever="bucket_size",
+    lever="ddp_buckets",
     limits=(
         Limit(
             "max_mean_bytes", 1 << 20, "DistributedDataParallel makes buckets of 25 MiB, the first of 1 MiB"

@@ -36,7 +36,7 @@ RULE = declare(
     code="PYR606",
     severity="info",
     fix_class="semantic",
-    lever="static_graph",
+    lever="ddp_static_graph",
     limits=(Limit("min_steps", 3, "fewer steps do not show that the graph stays the same"),),
 )
 
