@@ -57,6 +57,7 @@ def tune(
     memory: Bytes | str | None = None,
     budget_s: Seconds | None = None,
     path: str | Path | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
     nproc: int | None = None,
     **settings: Any,
@@ -71,12 +72,13 @@ def tune(
         memory: limit for the peak of memory, in bytes or as `"2GiB"`.
         budget_s: for all of it, from the diagnosis to the confirmation; 600 s by default.
         path: where to write the recipe; by default nowhere.
+        resume: go on with a search that ended early, of the same `path`.
         progress: told of the share of the budget that is spent.
         nproc: run a script on so many ranks by torchrun, and try how it spreads its model over them.
         settings: further fields of `TuneSettings`: `tolerance`, `allow_semantic`, `metric`, `only`, `without`, `stages`, `seed`.
 
     Raises:
-        InputError: the workload cannot be sent to another process, or a setting is illegal.
+        InputError: the workload cannot be sent to another process, a setting is illegal, or there is no `path` to resume.
         UserProgramError: the user's program fails as it is.
     """
     chosen: dict[str, Any] = dict(settings)
@@ -90,9 +92,10 @@ def tune(
         asked = TuneSettings(**chosen)
     except TypeError as error:
         raise InputError(f"tune: {error}; legal are {', '.join(TuneSettings.__struct_fields__)}") from error
-    _, recipe = search_recipe(
-        work, asked, path=None if path is None else Path(path), progress=progress, num_ranks=nproc
-    )
+    if resume and path is None:
+        raise InputError("tune: resume=True goes on with the search of a recipe: give its path, too")
+    place = None if path is None else Path(path)
+    _, recipe = search_recipe(work, asked, path=place, resume=resume, progress=progress, num_ranks=nproc)
     return recipe
 
 

@@ -541,3 +541,13 @@ def test_a_summed_table_is_exported_to_onnx_as_a_loop():
 def test_every_lever_is_tested():
     of_one_process = {name for name, lever in levers().items() if "ranks" not in lever.kinds}
     assert of_one_process == {applied.lever for applied in FITS} | {name for name, _, _ in REFUSED}
+
+
+@pytest.mark.parametrize("name", ["compile", "compile_regional", "aot_inductor"])
+def test_without_a_compiler_on_the_machine_what_compiles_is_refused_and_says_what_to_install(name, tmp_path):
+    from torch._inductor import config
+
+    subject = subject_of(blocks(), tmp_path)
+    assert find_lever(name).refuses(subject) is None
+    with config.patch({"cpp.cxx": ("/absent/g++",)}):
+        assert "install g++ or clang" in find_lever(name).refuses(subject)

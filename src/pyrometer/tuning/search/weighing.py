@@ -266,10 +266,13 @@ class Weighing:
         return replace(timed, outcome="kept")
 
     def best_peak_bytes(self, best: Configuration) -> Bytes | None:
-        """The peak of memory of the best configuration, where there is a goal for it."""
+        """The peak of memory of the best configuration, where there is a goal for it and it can still be opened."""
         if self.settings.memory_bytes is None:
             return None
-        return self.laboratory.peak_bytes(self.best_side(best))
+        try:
+            return self.laboratory.peak_bytes(self.best_side(best))
+        except PyrometerError:
+            return None
 
     def _is_nearer(self, peak: Bytes | None, than: Bytes | None) -> bool:
         """Whether a peak comes nearer to a goal that is not met yet."""
