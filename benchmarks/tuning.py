@@ -7,6 +7,7 @@
     python benchmarks/tuning.py search cnn --exhaustive        # and with the best of all configurations
     python benchmarks/tuning.py search --variants 4 --budget 90   # six models in four sizes, for 24 recipes
     python benchmarks/tuning.py search other.py:model    # a model that nobody had in mind
+    python benchmarks/tuning.py search cnn encoder decode controller --semantic    # with int8 and pruning
     python benchmarks/tuning.py reproduce                      # each recipe of the folder again, in fresh processes
 
 What was found lies in a folder (`--folder`), and a command that was cut off goes on from there. Figures are ratios within one
@@ -505,6 +506,7 @@ def main() -> int:
     parser.add_argument("--variants", type=int, default=1, choices=range(1, len(SCALES) + 1))
     parser.add_argument("--budget", type=float, default=300.0)
     parser.add_argument("--exhaustive", action="store_true")
+    parser.add_argument("--semantic", action="store_true", help="allow levers that change what is computed")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--folder", type=Path, default=Path("tuned"))
     asked = parser.parse_args()
@@ -514,7 +516,7 @@ def main() -> int:
     if asked.what == "reproduce":
         known = sorted(path.stem for path in asked.folder.glob("*.json"))
         return reproduce(asked.names or known, asked.folder)
-    settings = TuneSettings(budget_s=asked.budget, only=asked.only)
+    settings = TuneSettings(budget_s=asked.budget, only=asked.only, allow_semantic=asked.semantic)
     return search(every, asked.folder, settings, exhaustive=asked.exhaustive)
 
 
