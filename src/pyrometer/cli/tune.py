@@ -174,7 +174,8 @@ def _verified(
     from pyrometer.tuning.recipe.recipe import load_recipe
     from pyrometer.tuning.recipe.verifying import verify
 
-    proves, spread = not flags["apply_recipe"], _earlier(store_location).spread
+    proves = not flags["apply_recipe"]
+    spread = _earlier(store_location if proves else None).spread
     recipe, settings = load_recipe(place), _settings(flags)
     return verify(recipe, target, settings, place, progress, proves=proves, spread=spread)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 
 import pytest
@@ -121,6 +122,16 @@ def test_what_is_wrong_with_a_script_is_told_in_a_line(steps, trouble, kind, sai
     with pytest.raises(kind, match=said) as raised:
         laboratory(steps, trouble).open(())
     assert "\n" not in str(raised.value)
+
+
+def test_a_launch_that_is_abandoned_while_it_is_opened_ends(laboratory):
+    lab = laboratory(100, "hangs")
+    with ThreadPoolExecutor(1) as threads:
+        opening = threads.submit(lab.open, ())
+        while wait([opening], timeout=0.5).not_done:
+            lab.abandon()
+    with pytest.raises(UserProgramError, match="SIGKILL"):
+        opening.result()
 
 
 @pytest.mark.exhaustive
