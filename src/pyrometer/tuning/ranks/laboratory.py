@@ -19,9 +19,10 @@ from pyrometer.quantity import Seconds
 from pyrometer.tuning.levers.choice import Configuration
 from pyrometer.tuning.ranks.forks import Forks
 from pyrometer.tuning.ranks.held import HeldRanks, require_launcher
-from pyrometer.tuning.trials.gate import Limits, Numerics
+from pyrometer.tuning.trials.gate import CaseError, Limits, Numerics
 from pyrometer.tuning.trials.laboratory import Laboratory, OpenConfiguration
 from pyrometer.tuning.trials.protocol import Source
+from pyrometer.tuning.trials.results import beyond
 from pyrometer.workload.target import Target
 
 HANG_S: Seconds = 60.0
@@ -68,7 +69,7 @@ class RankLaboratory(Laboratory):
     argv: list[str] = field(default_factory=list)
     forks: Forks = field(default_factory=lambda: Forks(2))
     _opening_s: Seconds = field(default=0.0, init=False)
-    _random: bool = field(default=False, init=False)
+    _spread: CaseError | None = field(default=None, init=False)
 
     @property
     def num_ranks(self) -> int:
@@ -102,16 +103,18 @@ class RankLaboratory(Laboratory):
         super().keep_reference(baseline)
         with self.open(()) as again:
             losses = super().check(again).cases[0]
-        self._random = losses.mismatch is not None or (losses.max_rel or 0.0) > REPEATABLE
+        is_random = losses.mismatch is not None or (losses.max_rel or 0.0) > REPEATABLE
+        self._spread = losses if is_random else None
 
     def check(self, side: OpenConfiguration, *, timeout_s: Seconds | None = None) -> Numerics:
         """Hold the losses and gradients of a configuration against those of the script as it is."""
         numerics = super().check(side, timeout_s=timeout_s)
-        if not self._random:
+        if self._spread is None:
             return numerics
-        return replace(
-            numerics, cases=[replace(case, skipped=RANDOM) for case in numerics.cases], refused=None
-        )
+        far = [beyond(case, self._spread) for case in numerics.cases if case.label == self._spread.label]
+        refused = next((f"{case.label}: {case.mismatch}" for case in far if case is not None), None)
+        skipped = [replace(case, skipped=RANDOM) for case in numerics.cases]
+        return replace(numerics, cases=skipped, refused=refused)
 
     def measure(self, side: OpenConfiguration, budget_s: Seconds) -> Measurement:
         """Time the steps of a configuration: each on the slowest rank."""

@@ -120,16 +120,16 @@ def _case_error(session: InferenceSession, kept: Kept, seed: int) -> CaseError:
 
 def _of_random(error: CaseError, spread: CaseError) -> CaseError:
     """What an error says where outputs differ from seed to seed: nothing, unless it is smaller, or far larger, than that."""
-    beyond = _beyond(error, spread)
-    if beyond is not None:
-        return beyond
+    far = beyond(error, spread)
+    if far is not None:
+        return far
     is_alike = (error.max_rel or 0.0) <= max(ALIKE * (spread.max_rel or 0.0), STEADY)
     if is_alike and not error.mismatch and not error.different:
         return error
     return replace(error, skipped=RANDOM)
 
 
-def _beyond(error: CaseError, spread: CaseError) -> CaseError | None:
+def beyond(error: CaseError, spread: CaseError) -> CaseError | None:
     """An error that is not explained by how far the reference is from itself; `None` where it is."""
     if (error.mismatch and not spread.mismatch) or (error.different and not spread.different):
         return error
@@ -225,7 +225,7 @@ def check_learning(work: Training, seed: int, place: Path) -> list[CaseError]:
     changed = learn(work, seed)
     if spread.mismatch is not None or (spread.max_rel or 0.0) > STEADY_LOSSES:
         error = _losses_error(changed, first)
-        return [_beyond(error, spread) or replace(error, skipped=RANDOM_TRAINING)]
+        return [beyond(error, spread) or replace(error, skipped=RANDOM_TRAINING)]
     return learning_errors(changed, first)
 
 
