@@ -79,7 +79,9 @@ class TimedLaboratory:
             raise UserProgramError("took longer and was ended")
         self.clock.take(took_s)
         opened = protocol.Opened(name="m", device="cpu", clock="wall", first_call_s=applying_s)
-        return OpenConfiguration(configuration, None, opened, took_s, contextlib.ExitStack())
+        return OpenConfiguration(
+            configuration, SimpleNamespace(alive=True), opened, took_s, contextlib.ExitStack()
+        )
 
     def measure(self, side, budget_s):
         self.clock.take(budget_s)
@@ -107,6 +109,9 @@ class TimedLaboratory:
 
     def files_of(self, configuration):
         return {}
+
+    def forget_trials(self):
+        pass
 
     def compare(self, best, candidate, budget_s, rule=None, seed=0, **_):
         self.clock.take(min(budget_s, 24 * self.step_s + 1.0) if rule is None else budget_s)

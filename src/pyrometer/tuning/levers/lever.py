@@ -24,8 +24,11 @@ Parameters: TypeAlias = Mapping[str, Any]
 S = TypeVar("S")
 
 
-VARIED: Ratio = 1.25
-"""What other parameters of a lever bring over the first ones at most, unless it says more."""
+CANNOT_TAKE = "cannot take this model"
+"""What is said of a model that a converter refuses, after its name."""
+
+VARIED: Ratio = 1.3
+"""What other parameters of a lever bring over the first ones at most; 1.28 was seen, of kernels that a compiler chose by trial."""
 
 
 class LeverOf(abc.ABC, Generic[S]):
@@ -46,6 +49,7 @@ class LeverOf(abc.ABC, Generic[S]):
         needs: levers without which it has no effect.
         executors: what may run the model under it: names of executors, and `eager`; `None` for any.
         pays_under: executors under which it may pay where it does not without: it is tried under them as well, kept or not.
+        converters: what turns the model into another form for it: where one of them could not, others that need it are not tried.
         extra: extra of the package that installs what it needs, such as `onnx`.
         modules: what must be importable.
         prior: ratio of new over old time that is expected where nothing else is known.
@@ -66,6 +70,7 @@ class LeverOf(abc.ABC, Generic[S]):
     needs: ClassVar[frozenset[str]] = frozenset()
     executors: ClassVar[frozenset[str] | None] = None
     pays_under: ClassVar[frozenset[str]] = frozenset()
+    converters: ClassVar[frozenset[str]] = frozenset()
     extra: ClassVar[str | None] = None
     modules: ClassVar[tuple[str, ...]] = ()
     prior: ClassVar[float] = 0.95
@@ -85,10 +90,6 @@ class LeverOf(abc.ABC, Generic[S]):
     def minutes_with(self, parameters: Parameters) -> float:
         """About how long applying it with these takes; `minutes` with the first of the choices."""
         return self.minutes
-
-    def makes_up(self, parameters: Parameters) -> Ratio:
-        """How many times faster these parameters may be than the first of the choices."""
-        return VARIED
 
     @abc.abstractmethod
     def apply(self, subject: S, parameters: Parameters) -> None:

@@ -15,7 +15,7 @@ from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds, format_ratio, format_seconds
 from pyrometer.tuning.levers.choice import Configuration, LeverChoice, label_of
 from pyrometer.tuning.levers.configuration import with_lever, without_lever
-from pyrometer.tuning.levers.lever import VARIED
+from pyrometer.tuning.levers.lever import CANNOT_TAKE, VARIED
 from pyrometer.tuning.levers.registry import find_lever
 from pyrometer.tuning.levers.stages import STAGES, Stage
 from pyrometer.tuning.outcome import LeverOutcome, LeverResult, StageReport
@@ -163,7 +163,7 @@ class Search:
         """Try what waits, as long as there is time for it.
 
         What would be cut short waits for the end: it must not take the time of those that fit. So does what is slower than the
-        best by now even where it brings the most that is expected of it, and after that the variants of what was slower.
+        best by now even where it brings the most that is expected of it.
 
         Args:
             enough: share of what applying a lever is expected to take, which there has to be time for.
@@ -172,7 +172,7 @@ class Search:
             if self.ahead is not None:
                 self.ahead(self, self.waiting)
             fitting = [each for each in self.waiting if self._fits(each, enough)]
-            choice = min(fitting, key=self._reason_to_wait, default=None)
+            choice = next(filter(self._may_win, fitting), next(iter(fitting), None))
             if choice is None and self.waiting and not self.best:
                 choice = self.waiting[0]  # nothing has to be confirmed, which that would take the time of
             if choice is None:
@@ -187,11 +187,10 @@ class Search:
         """Whether there is time to apply a lever."""
         return enough * self._applying_s(choice) < self.weighing.open_limit_s(self._open_share)
 
-    def _reason_to_wait(self, choice: LeverChoice) -> int:
-        """None for a lever that may be faster than the best by what is expected of both; most for a variant of what was slower."""
+    def _may_win(self, choice: LeverChoice) -> bool:
+        """Whether a lever may be faster than the best, by what is expected of both."""
         expected = self.expected(choice, self.configuration_of(choice))
-        may_win = expected.low is None or expected.low < 1
-        return 2 * (self._ratio_of_executor(choice) > VARIED) + (not may_win)
+        return expected.low is None or expected.low < 1
 
     def _applying_s(self, choice: LeverChoice) -> Seconds:
         configuration = self.configuration_of(choice)
@@ -280,25 +279,28 @@ class Search:
 
     def settled(self, choice: LeverChoice, configuration: Configuration) -> LeverOutcome | None:
         """What is known without a trial."""
+        reason = self._known_reason(choice, configuration)
+        if reason is None:
+            return None
+        return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
+
+    def _known_reason(self, choice: LeverChoice, configuration: Configuration) -> str | None:
+        """Why a lever cannot help; `None` where that is not known."""
         lever = find_lever(choice.lever)
-        if (
-            lever.place in {"structure", "layout"}
-            and lever.executors is not None
-            and self._running not in lever.executors
-        ):
-            reason = f"does nothing under {self._running}, which is faster"
-            return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
+        is_structural = lever.place in {"structure", "layout"} and lever.executors is not None
+        if is_structural and self._running not in (lever.executors or ()):
+            return f"does nothing under {self._running}, which is faster"
         missing = lever.needs - {each.lever for each in configuration}
         if missing:
             needed = " and ".join(sorted(missing))
-            reason = f"has no effect without {needed}, which was not tried before or does not run here"
-            return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
-        if self._ratio_of_executor(choice) > lever.makes_up(choice.parameters):
+            return f"has no effect without {needed}, which was not tried before or does not run here"
+        if self._ratio_of_executor(choice) > VARIED:
             known = self._executors[choice.lever]
             slower = format_ratio(known.ratio or 1, known.ci_low or 0, known.ci_high or math.inf)
-            reason = f"{known.label} was {slower}"
-            return replace(self.blank(choice, configuration), outcome="not applicable", reason=reason)
-        return None
+            return f"{known.label} was {slower}"
+        refusals = tuple(f"{name} {CANNOT_TAKE}" for name in lever.converters)
+        failed = (each.reason for each in self.outcomes if each.outcome == "failed")
+        return next((reason for reason in failed if reason.startswith(refusals)), None)
 
     def _ratio_of_executor(self, choice: LeverChoice) -> float:
         """Of what was best then and an executor, with other parameters than these; 0 where it was not timed."""

@@ -14,7 +14,7 @@ from torch import nn
 
 from pyrometer.record import Record, from_json, to_json
 from pyrometer.tuning.levers.lever import Executor, Parameters
-from pyrometer.tuning.levers.runtimes.exporting import Exported, export, form_of
+from pyrometer.tuning.levers.runtimes.exporting import EXPORTER, Exported, export, form_of
 from pyrometer.tuning.levers.runtimes.form import CallForm, Run, RuntimeModel
 from pyrometer.tuning.levers.runtimes.shapes import Shapes, TensorShape
 from pyrometer.tuning.levers.subject import Subject
@@ -41,6 +41,7 @@ class ExportedRuntime(Executor):
     """
 
     stage = "deploy"
+    converters = frozenset({EXPORTER})
     contiguous: ClassVar[bool] = True
     dtypes: ClassVar[Collection[torch.dtype] | None] = None
 

@@ -13,6 +13,7 @@ from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import is_concrete_int
 
 from pyrometer.errors import UserProgramError
+from pyrometer.tuning.levers.lever import CANNOT_TAKE
 from pyrometer.tuning.levers.runtimes.form import CallForm, FlatModel
 from pyrometer.tuning.levers.runtimes.shapes import Shapes, TensorShape
 from pyrometer.tuning.levers.subject import Subject
@@ -21,6 +22,8 @@ from pyrometer.workload.inputs import leading_dimension
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _SENTENCE = 300
+
+EXPORTER = "torch.export"
 
 
 class Exported(NamedTuple):
@@ -56,7 +59,7 @@ def export(subject: Subject, form: CallForm, *, contiguous: bool) -> Exported:
     for tensors in examples:
         dynamic = tuple({0: Dim.AUTO} if shared else None for shared in shares)
         last = tensors is examples[-1]  # what two samples cannot do, the one that was given may
-        with library("torch.export") if last else contextlib.suppress(Exception), torch.no_grad():
+        with library(EXPORTER) if last else contextlib.suppress(Exception), torch.no_grad():
             program = torch.export.export(model, tuple(tensors), dynamic_shapes=(dynamic,))
             return Exported(program, _shapes(program, tensors, contiguous=contiguous))
     raise AssertionError("the last example returns or raises")
@@ -94,7 +97,7 @@ def library(name: str) -> Iterator[None]:
         said = f"{type(error).__name__}: {_plain(error)}"
         if root is not error:
             said += f" ({type(root).__name__}: {_plain(root)})"
-        raise UserProgramError(f"{name} cannot take this model: {said}") from error
+        raise UserProgramError(f"{name} {CANNOT_TAKE}: {said}") from error
 
 
 def _plain(error: BaseException) -> str:

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from pyrometer.bench.dynamo import graph_counts
-from pyrometer.quantity import Ratio
 from pyrometer.tuning.levers.attention import written_out
 from pyrometer.tuning.levers.lever import Executor, Parameters, lever
 from pyrometer.tuning.levers.private import (
@@ -33,8 +32,6 @@ SWITCHES = ("freezing", "cpp_wrapper")
 """Parameters that are settings of Inductor of the same name."""
 
 AUTOTUNE = "max-autotune-no-cudagraphs"
-TUNED: Ratio = 2.5
-"""What kernels chosen by trial bring at most, bfloat16 products in tiles of the processor before all; 2.1 were seen."""
 
 
 @lever
@@ -75,10 +72,6 @@ class Compile(Executor):
     def minutes_with(self, parameters: Parameters) -> float:
         """Kernels that are chosen by trial are all compiled: two to three times as long."""
         return self.minutes * (2.5 if parameters.get("mode") == AUTOTUNE else 1.0)
-
-    def makes_up(self, parameters: Parameters) -> Ratio:
-        """Most where kernels are chosen by trial."""
-        return TUNED if parameters.get("mode") == AUTOTUNE else super().makes_up(parameters)
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Wrap the model; nothing is compiled before the first call."""

@@ -10,7 +10,7 @@ import torch
 
 from pyrometer.tuning.levers.lever import Parameters, lever
 from pyrometer.tuning.levers.runtimes.exported import ExportedRuntime
-from pyrometer.tuning.levers.runtimes.exporting import Exported, library
+from pyrometer.tuning.levers.runtimes.exporting import EXPORTER, Exported, library
 from pyrometer.tuning.levers.runtimes.form import Run, runtime_of
 from pyrometer.tuning.levers.subject import Subject
 from pyrometer.workload.program.describe import multiplies_bfloat16
@@ -33,6 +33,7 @@ class OpenVino(ExportedRuntime):
         "some tens of microseconds: good for convolutions and encoders, and slower for very small models."
     )
     dtypes = (torch.float32,)
+    converters = frozenset({EXPORTER, "OpenVINO"})
     extra = "openvino"
     modules = ("openvino",)
     prior = 0.65
@@ -61,7 +62,7 @@ class OpenVino(ExportedRuntime):
             "INFERENCE_NUM_THREADS": torch.get_num_threads(),
             "INFERENCE_PRECISION_HINT": self.precision,
         }
-        with library("OpenVINO"):
+        with library("OpenVINO's compiler"):
             compiled = _openvino().Core().compile_model(str(path), "CPU", hints)
             request = compiled.create_infer_request()
         ports = list(compiled.outputs)
