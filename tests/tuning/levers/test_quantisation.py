@@ -129,6 +129,16 @@ def test_channels_are_gone_and_what_reads_them_is_cut_to_match(tmp_path):
     ]
 
 
+def test_channels_are_seen_to_be_gone_also_once_a_runtime_took_the_models_place(tmp_path):
+    subject, choice = (
+        changed(program(), "prune_channels", tmp_path, share=0.5),
+        LeverChoice(lever="prune_channels"),
+    )
+    subject.model = nn.Identity()
+    assert not_applied(subject, (choice,)) is None
+    assert "no layer holds fewer" in not_applied(subject_of(program(), tmp_path), (choice,))
+
+
 def test_calibration_sees_what_is_given_and_others_like_it(tmp_path):
     work = program()
     inputs = calibration_inputs(subject_of(work, tmp_path))

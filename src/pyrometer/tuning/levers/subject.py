@@ -32,6 +32,7 @@ class Subject:
         settings: entered around the life of the process that runs the model: threads, denormals.
         artefacts: files that belong to the changed model, by the lever that wrote them.
         ready: files that a lever wrote earlier for the very same weights, and that it may load in place of making them.
+        changed: modules that a lever changed, by lever; a runtime that was made of them may have taken their place since.
         fixed_shapes: whether the changed model takes no other shapes than those of the example inputs.
     """
 
@@ -44,6 +45,7 @@ class Subject:
     settings: list[ContextFactory] = field(default_factory=list)
     artefacts: dict[str, list[Path]] = field(default_factory=dict)
     ready: dict[str, list[Path]] = field(default_factory=dict)
+    changed: dict[str, list[nn.Module]] = field(default_factory=dict)
     fixed_shapes: bool = False
 
     @property

@@ -39,12 +39,15 @@ class PruneChannels(Lever):
 
     def apply(self, subject: Subject, parameters: Parameters) -> None:
         """Cut layer after layer, in the order in which they run."""
-        for chain in chains_of(subject.model):
+        chains = chains_of(subject.model)
+        for chain in chains:
             remove_channels(chain, parameters["share"])
+        subject.changed[self.name] = [chain.layer for chain in chains]
 
     def not_applied(self, subject: Subject, parameters: Parameters) -> str | None:
         """Layers hold fewer channels than before."""
-        cut = [module for module in subject.model.modules() if _channels(module) < getattr(module, ROOM, 0)]
+        layers = subject.changed.get(self.name, [])
+        cut = [layer for layer in layers if _channels(layer) < getattr(layer, ROOM, 0)]
         return None if cut else "no layer holds fewer channels than before"
 
 
