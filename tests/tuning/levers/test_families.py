@@ -299,6 +299,11 @@ FITS = [
     Applied("prune_channels", with_spare_neurons, {"share": 0.25}),
 ]
 REFUSED = [
+    (
+        "executorch",
+        lambda: pm.Inference(nn.Linear(4, 4).double(), torch.randn(2, 4).double()),
+        "torch.float64",
+    ),
     ("drop_dropout", mlp, "no module for dropout"),
     ("fold_batchnorm", mlp, "no batch norm"),
     ("fold_batchnorm", shared_norm, "no batch norm reads"),

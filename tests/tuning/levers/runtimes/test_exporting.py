@@ -27,9 +27,9 @@ class FixedBatch(nn.Module):
         return x + torch.ones(4, 8)
 
 
-def exported(model, inputs, tmp_path):
+def exported(model, inputs, tmp_path, **options):
     subject = subject_of(pm.Inference(model, inputs), tmp_path)
-    return export(subject, form_of(subject), contiguous=True)
+    return export(subject, form_of(subject), contiguous=True, **options)
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -41,6 +41,13 @@ def test_the_batch_may_vary_where_the_model_allows_it(batch, tmp_path):
 
 def test_shapes_are_fixed_where_it_does_not(tmp_path):
     assert exported(FixedBatch(), torch.randn(4, 8), tmp_path).shapes.are_fixed
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_shapes_are_fixed_where_the_runtime_takes_no_others(batch, tmp_path):
+    program, shapes = exported(nn.Linear(8, 2), torch.randn(batch, 8), tmp_path, any_batch=False)
+    assert shapes.are_fixed
+    assert program.module()(torch.randn(batch, 8))[0].shape == (batch, 2)
 
 
 @pytest.mark.parametrize("batch", [1, 4])

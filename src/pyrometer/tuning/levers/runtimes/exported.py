@@ -37,12 +37,14 @@ class ExportedRuntime(Executor):
 
     Attributes:
         contiguous: whether the runtime takes only contiguous tensors.
+        any_batch: whether it takes a batch of another size than the one that the model was exported with.
         dtypes: of parameters that it computes with, on a CPU; `None` where it takes whatever torch takes.
     """
 
     stage = "deploy"
     converters = frozenset({EXPORTER})
     contiguous: ClassVar[bool] = True
+    any_batch: ClassVar[bool] = True
     dtypes: ClassVar[Collection[torch.dtype] | None] = None
 
     @abc.abstractmethod
@@ -85,7 +87,7 @@ class ExportedRuntime(Executor):
             or any(getattr(made, name) != value for name, value in sources.items())
             or not _takes(made, form)
         ):
-            exported = export(subject, form, contiguous=self.contiguous)
+            exported = export(subject, form, contiguous=self.contiguous, any_batch=self.any_batch)
             subject.folder.mkdir(parents=True, exist_ok=True)
             made = Made(**sources, shapes=exported.shapes.shapes)
             files = [*self.write(exported, subject.folder, parameters), subject.folder / f"{self.name}.json"]

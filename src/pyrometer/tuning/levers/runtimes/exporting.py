@@ -41,15 +41,15 @@ def form_of(subject: Subject) -> CallForm:
     return CallForm(subject.model, example, output)
 
 
-def export(subject: Subject, form: CallForm, *, contiguous: bool) -> Exported:
-    """Export a model.
+def export(subject: Subject, form: CallForm, *, contiguous: bool, any_batch: bool = True) -> Exported:
+    """Export a model, for a batch of any size where that is asked for and the model allows it.
 
     A batch of one would be taken for a constant, so it is exported with two samples where the model computes that.
 
     Raises:
         UserProgramError: the model cannot be exported; the first line of what torch says.
     """
-    batch = leading_dimension(subject.example())
+    batch = leading_dimension(subject.example()) if any_batch else None
     shares = [batch is not None and t.dim() > 0 and t.shape[0] == batch for t in form.tensors]
     examples = [form.tensors]
     if batch == 1:
