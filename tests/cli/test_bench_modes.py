@@ -80,7 +80,7 @@ def test_an_interrupted_matrix_prints_what_it_has_goes_on_later_and_can_be_shown
     assert first.returncode == 130
     matrix = json.loads(out)["matrix"]
     assert matrix["interrupted"]
-    assert matrix["num_missing"] == 1
+    assert matrix["num_missing"] in {1, 2}  # the file of a cell is there just before its figures are in hand
     second = bench(*asked)
     assert second.returncode == 0, second.stderr
     document = json.loads(second.stdout)

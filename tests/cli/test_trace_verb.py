@@ -542,7 +542,9 @@ def test_a_script_with_json_prints_one_document_and_keeps_its_exit_code(traced: 
     done = traced("train.py", "--json", "--steps", "2", "--no-store", "--", "7")
     assert done.code == 7, done.err
     jsonschema.validate(done.document, schema_of("trace"))
-    assert len(ranks_of(done.document)[0]["steps"]) == 2
+    rank = ranks_of(done.document)[0]
+    # The first one is slow on a busy machine, and is said to be left out then.
+    assert len(rank["steps"]) + sum(part["count"] for part in rank["left_out"]) == 2
     assert "done ['7']" in done.err
 
 
