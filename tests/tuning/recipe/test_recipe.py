@@ -22,7 +22,7 @@ from pyrometer.tuning.recipe.making import dropped_levers, kept_files, proved_le
 from pyrometer.tuning.recipe.recipe import Proof, Recipe, RecipeWarning, artefact_of, load_recipe
 from pyrometer.tuning.recipe.signature import signature_of
 from pyrometer.tuning.trials import protocol
-from pyrometer.tuning.trials.gate import Limits
+from pyrometer.tuning.trials.gate import CaseError, Limits
 from pyrometer.tuning.trials.laboratory import Laboratory
 from pyrometer.workload.target import parse_target
 
@@ -169,6 +169,17 @@ def test_a_lever_that_reads_inputs_is_not_given_zeros(name):
     recipe = recipe_of(convolutions(), name)
     with pytest.raises(InputError, match=rf"{name} .*recipe.apply\(model, inputs\)"):
         recipe.apply(convolutions())
+
+
+@pytest.mark.parametrize(
+    ("error", "is_legal"),
+    [({"max_rel": 0.6}, True), ({"max_rel": 0.9}, False), ({"mismatch": "NaN"}, False), ({}, False)],
+)
+def test_files_may_be_as_far_off_as_was_proved_which_a_metric_had_decided(error, is_legal):
+    figures = {"ratio": 0.5, "ci_low": 0.4, "ci_high": 0.6, "confidence": 0.95, "num_processes": 4}
+    proof = Proof(outcome="faster", max_rel_error=0.4, **figures)
+    recipe = replace(recipe_of(convolutions(), "channels_last"), proof=proof)
+    assert recipe._is_as_proved(CaseError(label="the example inputs", **error)) is is_legal
 
 
 @pytest.fixture
