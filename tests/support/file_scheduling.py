@@ -6,6 +6,7 @@ the last one, wait for ever (its issues 1327 and 1378). Later versions end; what
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -31,6 +32,16 @@ class FileScheduling(LoadFileScheduling):
         """Twice, so that a new worker that is given a single test is also told what comes after it."""
         super().schedule()
         super().schedule()
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Only for workers that have collected: of two that replace others, one has not yet where the other has."""
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """One that has just crashed is told nothing; what it was given is queued again once that is seen."""
+        with contextlib.suppress(OSError):
+            super()._assign_work_unit(node)
 
 
 @pytest.hookimpl(optionalhook=True)
