@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+from msgspec.structs import replace
+
 from pyrometer.advice import FixClass
 from pyrometer.record import Record, doc
 
@@ -47,6 +49,9 @@ class CaseError(Record, frozen=True, kw_only=True):
         str | None, doc("how many whole numbers differ, such as chosen classes; null where all are the same")
     ] = None
     skipped: Annotated[str | None, doc("why this case says nothing; null where it counts")] = None
+    excuse: Annotated[
+        str | None, doc("why an error that is larger than is legal says nothing; null where it counts")
+    ] = None
 
 
 class Numerics(Record, frozen=True, kw_only=True):
@@ -126,9 +131,16 @@ def judge(
     'as given: off by 5.0e-01 of the largest value, where 3e-02 is legal'
     """
     largest = limits.largest_error(fix_class)
+    has_metric = metrics is not None
+    cases = [
+        replace(case, skipped=case.excuse)
+        if case.excuse is not None and _of_case(case, largest, fix_class, has_metric=has_metric)
+        else case
+        for case in cases
+    ]
     refused = _of_metric(metrics, limits)
     if refused is None and (fix_class != "semantic" or metrics is None):
-        reasons = (_of_case(case, largest, fix_class, has_metric=metrics is not None) for case in cases)
+        reasons = (_of_case(case, largest, fix_class, has_metric=has_metric) for case in cases)
         refused = next((reason for reason in reasons if reason), None)
     if refused is None and metrics is not None and fix_class == "semantic":
         refused = next(

@@ -34,9 +34,6 @@ NUM_SEEDS = 3
 FARTHEST = 5.0
 """Times as far as two other seeds lead at most: another order of random draws leads no farther, but for single numbers hardly ever."""
 
-ALIKE = 0.5
-"""Of the same: what is that near to the reference draws the same numbers, and is held to it like any other."""
-
 
 class Kept(NamedTuple):
     """A case with what the reference made of it, and how far other seeds lead from that where outputs are random."""
@@ -57,11 +54,13 @@ def save_outputs(work: Inference, session: InferenceSession, seed: int, place: P
     seed_all(seed)
     cases = list(cases_of(source, fixed, seed, lambda arguments: takes(session, arguments)))
     with user_code("the model, on its inputs as given,"):
-        is_random = _spread(session, cases[0], seed) is not None
+        first = _spread(session, cases[0], seed)
     kept: list[Kept] = []
     for case in cases:
         try:
-            spread = _spread(session, case, seed) if is_random else None
+            # Where few numbers are drawn, the seeds of one case may happen to agree.
+            spreads = [] if first is None else [first, _spread(session, case, seed) or first]
+            spread = max(spreads, key=lambda each: each.max_rel or 0.0, default=None)
             kept.append(Kept(case, _output(session, case.arguments, seed), None, spread))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model, on inputs that it may refuse
             kept.append(Kept(case, None, f"the model itself raised {described(error)}"))
@@ -119,14 +118,8 @@ def _case_error(session: InferenceSession, kept: Kept, seed: int) -> CaseError:
 
 
 def _of_random(error: CaseError, spread: CaseError) -> CaseError:
-    """What an error says where outputs differ from seed to seed: nothing, unless it is smaller, or far larger, than that."""
-    far = beyond(error, spread)
-    if far is not None:
-        return far
-    is_alike = (error.max_rel or 0.0) <= max(ALIKE * (spread.max_rel or 0.0), STEADY)
-    if is_alike and not error.mismatch and not error.different:
-        return error
-    return replace(error, skipped=RANDOM)
+    """What an error says where outputs differ from seed to seed: no more than that it is legal, or far larger than that."""
+    return beyond(error, spread) or replace(error, excuse=RANDOM)
 
 
 def beyond(error: CaseError, spread: CaseError) -> CaseError | None:
